@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from framework.iam import Document, Sid, Statement
+from framework.iam.lint import wildcards
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        (Statement(actions=("ec2:*",), resources=("arn:aws:ec2:::x",)), "action ec2:* has a wildcard"),
+        (Statement(actions=("ec2:RunInstances",), resources=("*",)), "ec2:RunInstances on every resource"),
+        (Statement(actions=("ec2:DescribeVpcs",), resources=("*",)), "reads every resource"),
+        (Statement(principals={"*": ("*",)}, actions=("sts:AssumeRole",)), "anyone is allowed"),
+    ],
+    ids=["action", "write", "read", "principal"],
+)
+def test_a_wide_statement_is_found(statement: Statement, problem: str) -> None:
+    assert [f.problem for f in wildcards(Document(statements=(statement,)))] == [problem]
+
+
+def test_a_read_that_aws_cannot_limit_is_accepted() -> None:
+    statement = Statement(sid=Sid.PRICING_READ, actions=("pricing:GetProducts",), resources=("*",))
+
+    assert wildcards(Document(statements=(statement,))) == ()
