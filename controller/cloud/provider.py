@@ -136,5 +136,8 @@ class Provider(Protocol):
         ...
 
     async def drift_reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
-        """Return the provider's own drift reason for the claim, or None. Raises: NodeClaimNotFound, CloudError."""
+        """Return the provider's own drift reason for the claim, or None.
+
+        Raises: NodeClaimNotFound, CloudError.
+        """
         ...
