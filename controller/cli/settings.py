@@ -4,6 +4,8 @@ Called by `charpente run` (and by whoever needs one default). Owns names, defaul
 spec core/observability §5 and §6 and aws/iam-and-bootstrap §6; never reads a file or a cluster.
 """
 
+# ruff: noqa: RUF009 - the calls in the class body make attrs fields
+
 from __future__ import annotations
 
 import base64
@@ -175,9 +177,7 @@ class Settings:
     metrics_port: int = _setting(8080, _port, "a port", "Port of /metrics.")
     health_probe_port: int = _setting(8081, _port, "a port", "Port of /healthz and /readyz.")
     bind_address: str = _text("", "Address to listen on; every interface when empty.")
-    kube_client_qps: int = _setting(
-        200, _at_least(1), "a whole number of 1 or more", "API requests a second."
-    )
+    kube_client_qps: int = _setting(200, _at_least(1), "a whole number of 1 or more", "API calls a second.")
     kube_client_burst: int = _setting(
         300, _at_least(1), "a whole number of 1 or more", "API requests at once."
     )
