@@ -54,6 +54,8 @@ class StateNode:
     marked_for_deletion: bool = False
     deleting: bool = False
     nominated: bool = False
+    ready: bool = True
+    """The Node's Ready condition is True; budgets count nodes that are not."""
     created: datetime | None = None
     last_pod_event: datetime | None = None
     initialized_at: datetime | None = None
