@@ -111,8 +111,8 @@ class Conditioned(Protocol):
 class ConditionSet:
     """The conditions of one object and what it takes to change them; every change gives a new set.
 
-    The root is recomputed from the dependents after each change. A dependent is healthy when it is True
-    at the object's current generation.
+    The root is recomputed from the dependents, if there are any, after each change. A dependent is
+    healthy when it is True at the object's current generation.
     """
 
     conditions: Conditions
@@ -203,6 +203,8 @@ class ConditionSet:
         return attrs.evolve(self, conditions=_ordered((*others, after), self.root))
 
     def _with_root(self, now: datetime) -> Self:
+        if not self.dependents:
+            return self
         found = [get(self.conditions, type) for type in self.dependents]
         unhealthy = [c for c in found if c is not None and not self.is_true(c.type)]
         unhealthy.sort(key=lambda c: (-_instant(c), c.type))

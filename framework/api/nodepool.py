@@ -66,6 +66,7 @@ class ConsolidationPolicy(StrEnum):
 
     WHEN_EMPTY = "WhenEmpty"
     WHEN_EMPTY_OR_UNDERUTILIZED = "WhenEmptyOrUnderutilized"
+    BALANCED = "Balanced"
 
 
 class DisruptionReason(StrEnum):
@@ -122,6 +123,7 @@ class Disruption(Wire):
         "Whether only empty nodes are consolidated, or underutilized ones as well.",
         default=ConsolidationPolicy.WHEN_EMPTY_OR_UNDERUTILIZED,
         wire_default="WhenEmptyOrUnderutilized",
+        gated_values={"Balanced": "BalancedConsolidation"},
     )
     budgets: tuple[Budget, ...] = items(
         "Ceilings on simultaneous disruptions; the lowest active one counts. An empty list sets none.",
@@ -272,4 +274,6 @@ class NodePool(Kind):
     DEPENDENTS: ClassVar[tuple[str, ...]] = ("ValidationSucceeded", "NodeClassReady")
 
     spec: NodePoolSpec = field("What the user wants of the pool.", rules=SPEC_RULES)
-    status: NodePoolStatus = field("What the controller knows about the pool.", default=NodePoolStatus())
+    status: NodePoolStatus = field(
+        "What the controller knows about the pool.", default=NodePoolStatus(), wire_default={"nodes": 0}
+    )

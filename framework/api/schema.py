@@ -53,7 +53,6 @@ class FieldSchema:
     default: Any = None
     """Wire value that the API server fills in."""
     pattern: str | None = None
-    enum: tuple[str, ...] = ()
     minimum: int | None = None
     maximum: int | None = None
     min_length: int | None = None
@@ -67,6 +66,8 @@ class FieldSchema:
     rules: tuple[Rule, ...] = ()
     values: FieldSchema | None = None
     """Restrictions on each item of a list or each value of a map."""
+    gated_values: Mapping[str, str] = EMPTY
+    """Values of an enum that the schema has only with the gate named here."""
     gate: str | None = None
     """Feature gate without which the schema leaves the field out (spec mark later than 1.9)."""
     merge: Mapping[str, Any] = EMPTY
@@ -106,6 +107,7 @@ class KindInfo:
     scale: Scale | None = None
     description: str
     gate: str | None = None
+    """Feature gate without which the CRD is not installed."""
 
     @property
     def api_version(self) -> str:

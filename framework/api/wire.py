@@ -25,7 +25,7 @@ from framework.api.errors import InvalidField
 from framework.api.quantity import Quantity, parse_quantity
 from framework.api.schema import EMPTY, frozen_map, schema_of
 
-__all__ = ["Wire", "WireField", "format_time", "parse_time", "wire_fields"]
+__all__ = ["Wire", "WireField", "format_time", "parse_time", "strip_optional", "wire_fields"]
 
 Decoder = Callable[[Any], Any]
 Encoder = Callable[[Any], Any]
@@ -102,13 +102,14 @@ def wire_fields(cls: type[Wire]) -> tuple[WireField, ...]:
         schema = schema_of(attribute)
         if schema is None:
             continue
-        hint, optional = _strip_optional(attribute.type)
+        hint, optional = strip_optional(attribute.type)
         name = schema.name or _camel(attribute.name)
         found.append(WireField(attribute=attribute, name=name, type=hint, optional=optional))
     return tuple(found)
 
 
-def _strip_optional(hint: Any) -> tuple[Any, bool]:
+def strip_optional(hint: Any) -> tuple[Any, bool]:
+    """Return a type without `| None`, and whether it had that."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = [member for member in typing.get_args(hint) if member is not type(None)]
         if len(members) == 1:
@@ -201,7 +202,7 @@ def _shared(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 def decoder_of(hint: Any) -> Decoder:
     """Return the function that reads a JSON value of that type; raises TypeError for a type not foreseen."""
-    hint, _ = _strip_optional(hint)
+    hint, _ = strip_optional(hint)
     origin = typing.get_origin(hint)
     if hint is Any or hint is object:
         return _same
@@ -238,6 +239,14 @@ def _whole(raw: Any) -> int:
     return raw
 
 
+def _number(raw: Any) -> float:
+    if type(raw) is not int and type(raw) is not float:
+        raise _Wrong(
+            f"is not a number ({_shown(raw)})", "write digits without quotes, with a point if need be"
+        )
+    return raw
+
+
 def _flag(raw: Any) -> bool:
     if type(raw) is not bool:
         raise _Wrong(f"is not true or false ({_shown(raw)})", "write true or false without quotes")
@@ -271,6 +280,7 @@ def _time(raw: Any) -> datetime:
 _SCALARS: Final[Mapping[Any, Decoder]] = {
     str: _text,
     int: _whole,
+    float: _number,
     bool: _flag,
     Quantity: _quantity,
     Duration: _duration,
@@ -332,7 +342,7 @@ def _blame_entry(item: Decoder, entries: typing.Iterable[tuple[str, Any]]) -> No
 
 def encoder_of(hint: Any) -> Encoder:
     """Return the function that writes a value of that type as JSON."""
-    hint, _ = _strip_optional(hint)
+    hint, _ = strip_optional(hint)
     origin = typing.get_origin(hint)
     if origin is tuple:
         item = encoder_of(typing.get_args(hint)[0])
