@@ -100,9 +100,9 @@ class Changes(Protocol):
 
 
 def own_key(change: Change) -> Iterable[Key]:
-    """Return the changed object's own key."""
-    meta = change.current.metadata
-    return (Key(name=meta.name, namespace=meta.namespace),)
+    """Return the changed object's own key; pods carry their names themselves."""
+    meta = getattr(change.current, "metadata", change.current)
+    return (Key(name=meta.name, namespace=getattr(meta, "namespace", None)),)
 
 
 @attrs.frozen(kw_only=True)

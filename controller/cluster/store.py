@@ -1,0 +1,167 @@
+"""The objects of one kind, typed and current, with everyone who wants to know of changes.
+
+Filled by a reflector and by controllers that hand in the answers to their own writes; read by the mirror
+and every controller. Newer versions win, so an answer to a write and the watch may come in any order,
+and an object that was deleted does not come back by a late answer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+import structlog
+
+from controller.kube import Change, Key, Kind, WireObject
+from framework.api import CharpenteError
+
+__all__ = ["Index", "Store"]
+
+T = TypeVar("T")
+Listener = Callable[[Change], None]
+
+_log: Final = structlog.get_logger("controller")
+_GONE_KEPT: Final = 20_000
+"""UIDs of deleted objects remembered against late answers."""
+
+
+class Store(Generic[T]):
+    """A `controller.kube.Sink` that keeps typed objects."""
+
+    def __init__(self, kind: Kind, decode: Callable[[WireObject], T]) -> None:
+        """Start empty and unsynced; `decode` raises CharpenteError or ValueError for bad objects."""
+        self.kind = kind
+        self._decode = decode
+        self._objects: dict[Key, T] = {}
+        self._by_name: dict[str, T] = {}
+        self._versions: dict[Key, int] = {}
+        self._uids: dict[Key, str] = {}
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._listeners: list[Listener] = []
+        self._synced = False
+
+    @property
+    def synced(self) -> bool:
+        """Return whether a complete list was seen."""
+        return self._synced
+
+    @property
+    def objects(self) -> Mapping[Key, T]:
+        """Return the live objects by key; a view, not a copy."""
+        return MappingProxyType(self._objects)
+
+    @property
+    def by_name(self) -> Mapping[str, T]:
+        """Return the live objects of a cluster-scoped kind by name; a view, not a copy."""
+        return MappingProxyType(self._by_name)
+
+    def get(self, name: str, namespace: str | None = None) -> T | None:
+        """Return the object of that name, or None."""
+        return self._objects.get(Key(name=name, namespace=namespace))
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call the listener for every change, and at once for every object already known."""
+        self._listeners.append(listener)
+        for obj in tuple(self._objects.values()):
+            listener(Change(self.kind, None, obj))
+
+    def upsert(self, obj: WireObject) -> None:
+        """Take an object unless a version as new is known or it is known to be gone."""
+        meta = obj["metadata"]
+        key, uid, version = _key(meta), meta["uid"], _version(meta["resourceVersion"])
+        if uid in self._gone:
+            return
+        if self._uids.get(key, uid) != uid:
+            if version < self._versions[key]:
+                return
+            self._drop(key)
+        if self._versions.get(key, -1) >= version:
+            return
+        try:
+            new = self._decode(obj)
+        except (CharpenteError, ValueError, KeyError, TypeError) as exc:
+            _log.error(
+                f"{self.kind.kind} cannot be read; its last readable state counts",
+                key=str(key),
+                error=str(exc),
+            )
+            return
+        old = self._objects.get(key)
+        self._objects[key], self._versions[key], self._uids[key] = new, version, uid
+        if key.namespace is None:
+            self._by_name[key.name] = new
+        self._tell(Change(self.kind, old, new))
+
+    def remove(self, obj: WireObject) -> None:
+        """Drop an object that was deleted."""
+        meta = obj["metadata"]
+        key = _key(meta)
+        self._remember_gone(meta["uid"])
+        if self._uids.get(key) == meta["uid"]:
+            self._drop(key)
+
+    def keep_only(self, uids: frozenset[str], resource_version: str) -> None:
+        """Drop what a complete list at that version did not hold, unless it is newer than the list."""
+        version = _version(resource_version)
+        stale = [key for key, uid in self._uids.items() if uid not in uids and self._versions[key] <= version]
+        for key in stale:
+            self._remember_gone(self._uids[key])
+            self._drop(key)
+        self._synced = True
+
+    def _drop(self, key: Key) -> None:
+        old = self._objects.pop(key)
+        self._by_name.pop(key.name, None)
+        del self._versions[key], self._uids[key]
+        self._tell(Change(self.kind, old, None))
+
+    def _remember_gone(self, uid: str) -> None:
+        self._gone[uid] = None
+        while len(self._gone) > _GONE_KEPT:
+            self._gone.popitem(last=False)
+
+    def _tell(self, change: Change) -> None:
+        for listener in self._listeners:
+            listener(change)
+
+
+class Index(Generic[T]):
+    """Objects of a store by something other than their name."""
+
+    def __init__(self, store: Store[T], values: Callable[[T], Iterable[str]]) -> None:
+        """Follow the store; `values` gives what an object is found under."""
+        self._values = values
+        self._found: dict[str, dict[Key, T]] = {}
+        store.subscribe(self._follow)
+
+    def get(self, value: str) -> tuple[T, ...]:
+        """Return the objects found under the value, in the order in which they came."""
+        return tuple(self._found.get(value, {}).values())
+
+    def _follow(self, change: Change) -> None:
+        if change.old is not None:
+            key = _key_of(change.old)
+            for value in self._values(change.old):
+                found = self._found.get(value, {})
+                found.pop(key, None)
+                if not found:
+                    self._found.pop(value, None)
+        if change.new is not None:
+            for value in self._values(change.new):
+                self._found.setdefault(value, {})[_key_of(change.new)] = change.new
+
+
+def _key(meta: Mapping[str, str]) -> Key:
+    return Key(name=meta["name"], namespace=meta.get("namespace"))
+
+
+def _key_of(obj: object) -> Key:
+    meta: Any = getattr(obj, "metadata", obj)
+    return Key(name=meta.name, namespace=getattr(meta, "namespace", None))
+
+
+def _version(text: str) -> int:
+    """Versions are compared as numbers; servers that count otherwise get no order (every write counts)."""
+    return int(text) if text.isdigit() else 0
