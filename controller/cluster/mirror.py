@@ -242,7 +242,7 @@ class Mirror:
         self._nominated[self._stable(node_name)] = until
 
     def consolidation_stamp(self, now: datetime) -> Hashable:
-        """Return a value that differs once something that consolidation cares for changed, or 5 min passed."""
+        """Return a value that differs once something consolidation cares for changed, or 5 min passed."""
         return (self._changes, int(now.timestamp() // _CONSOLIDATION_PERIOD.total_seconds()))
 
     def snapshot(self, now: datetime) -> Snapshot:
