@@ -77,6 +77,10 @@ def _exactly(key: str, value: str | None) -> Requirement:
     )
 
 
+def _as_tuple(offerings: Iterable[Offering]) -> tuple[Offering, ...]:
+    return tuple(offerings)
+
+
 @attrs.frozen(kw_only=True, slots=False)
 class InstanceType:
     """A machine shape: its labels, where it is on offer, what it has and what the system keeps."""
@@ -84,7 +88,7 @@ class InstanceType:
     name: str
     requirements: Requirements
     """Every well-known label, defined or DoesNotExist."""
-    offerings: tuple[Offering, ...] = attrs.field(converter=tuple)
+    offerings: tuple[Offering, ...] = attrs.field(converter=_as_tuple)
     capacity: Resources
     overhead: Resources = NO_RESOURCES
     """kube reserved + system reserved + eviction threshold."""
