@@ -6,6 +6,7 @@ from controller.cluster.mirror import Mirror, class_label
 from controller.cluster.objects import DaemonSet, Node, NodeCondition, VolumeAttachment
 from controller.cluster.store import Index, Store
 from controller.cluster.watching import watch_all
+from controller.cluster.writer import Writer, conditions_of, with_conditions
 
 __all__ = [
     "DaemonSet",
@@ -15,6 +16,9 @@ __all__ = [
     "NodeCondition",
     "Store",
     "VolumeAttachment",
+    "Writer",
     "class_label",
+    "conditions_of",
     "watch_all",
+    "with_conditions",
 ]

@@ -24,7 +24,8 @@ from controller.cluster.statenodes import Marks, is_marked, state_node
 from controller.cluster.store import Index, Store
 from controller.cluster.volumes import Volumes
 from controller.kube import Change, Kind, WireObject, kinds
-from controller.scheduling import Pod, PodDisruptionBudget, Snapshot, StateNode
+from controller.scheduling import Pod, PodDisruptionBudget, Resources, Snapshot, StateNode
+from controller.scheduling.resources import add
 from framework.api import (
     EC2NodeClass,
     NodeClaim,
@@ -276,6 +277,11 @@ class Mirror:
             found[cached.value.name] = cached.value
         self._frozen = frozen
         return tuple(found[name] for name in sorted(found))
+
+    def usage(self, pool: str) -> Resources:
+        """Return what the pool's launched nodes have that are not going away, `nodes` counted too."""
+        nodes = [each for each in self.state_nodes() if each.pool == pool and not each.marked_for_deletion]
+        return add(*(each.capacity for each in nodes), {"nodes": len(nodes)})
 
     def _pairs(self) -> Iterable[tuple[Node | None, NodeClaim | None]]:
         paired: set[str] = set()

@@ -1,0 +1,25 @@
+"""From pending pods to NodeClaims."""
+
+from __future__ import annotations
+
+from controller.provisioning.batcher import Batcher
+from controller.provisioning.claims import ClaimWriter, LimitsExceeded, to_nodeclaim
+from controller.provisioning.pools import is_dynamic, is_ready, launchable
+from controller.provisioning.provisioner import Launcher, Planner, Provisioner, pods_to_place
+from controller.provisioning.triggers import NodeTrigger, PodTrigger
+
+__all__ = [
+    "Batcher",
+    "ClaimWriter",
+    "Launcher",
+    "LimitsExceeded",
+    "NodeTrigger",
+    "Planner",
+    "PodTrigger",
+    "Provisioner",
+    "is_dynamic",
+    "is_ready",
+    "launchable",
+    "pods_to_place",
+    "to_nodeclaim",
+]

@@ -1,0 +1,219 @@
+"""The round: pending pods, a plan, NodeClaims (spec core/scheduling §1 to §4, §19, §21).
+
+The one reconciler that grows the cluster. Waits for a batch, freezes the mirror, has the engine plan in a
+worker thread, and carries the plan out: claims are created side by side, nodes that got pods are
+nominated, pods without a place hear why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Final, Protocol
+
+import attrs
+import structlog
+
+from controller.clock import Clock
+from controller.cloud.provider import Provider
+from controller.cluster import Mirror
+from controller.kube import NOW, Event, EventType, Key, KubeError, ObjectRef, Recorder, Requeue, kinds
+from controller.observability import Metrics
+from controller.observability.logs import ref
+from controller.provisioning.batcher import Batcher
+from controller.provisioning.claims import LimitsExceeded
+from controller.provisioning.pools import launchable
+from controller.scheduling import (
+    InstanceType,
+    Options,
+    Plan,
+    PlannedClaim,
+    Pod,
+    Problem,
+    Snapshot,
+    is_currently_reschedulable,
+    is_provisionable,
+)
+from framework.api import NodePool
+
+__all__ = ["Launcher", "Planner", "Provisioner", "pods_to_place"]
+
+_log: Final = structlog.get_logger("controller")
+_UNSYNCED_WAIT: Final = 0.2
+"""Seconds between two looks at a mirror that waits for launches to be answered."""
+_FAILED_DEDUPE: Final = timedelta(minutes=5)
+_POOL_DEDUPE: Final = timedelta(minutes=1)
+_NOMINATION_FLOOR: Final = timedelta(seconds=10)
+
+Planner = Callable[[Problem], Awaitable[Plan]]
+"""Solves a problem off the event loop."""
+
+
+class Launcher(Protocol):
+    """Creates claims; `ClaimWriter` in production."""
+
+    async def launch(self, planned: PlannedClaim, pool: NodePool, *, reason: str) -> str:
+        """Create the claim and return its name."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class _Round:
+    snapshot: Snapshot
+    pods: Mapping[str, Pod]
+    """The pods to place, by UID."""
+    plan: Plan
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Provisioner:
+    """Plans and creates claims, one round at a time."""
+
+    mirror: Mirror
+    batcher: Batcher
+    provider: Provider
+    planner: Planner
+    launcher: Launcher
+    recorder: Recorder
+    metrics: Metrics
+    clock: Clock
+    options: Options
+    batch_longest: timedelta
+
+    name = "provisioner"
+
+    async def reconcile(self, key: Key) -> Requeue:  # noqa: ARG002 - a singleton
+        """Wait for a batch and serve it."""
+        if not await self.batcher.wait():
+            return NOW
+        while not self.mirror.is_synced():
+            _log.debug("waiting for launches to be answered before planning")
+            await self.clock.sleep(_UNSYNCED_WAIT)
+        await self.serve()
+        return NOW
+
+    async def serve(self) -> Plan | None:
+        """Plan for all pods that need a place now and carry the plan out; None when there are none."""
+        started = self.clock.monotonic()
+        snapshot = self.mirror.snapshot(self.clock.now())
+        pods = pods_to_place(snapshot)
+        if not pods:
+            return None
+        _log.info("found provisionable pods", Pods=_named(pods), **{"pod-count": len(pods)})
+        types = await launchable(snapshot.pools, self.provider)
+        if not types:
+            _log.error("no dynamic nodepools found that may launch nodes")
+        plan = await self._plan(snapshot, pods, types)
+        self.metrics.scheduler.duration.labels(controller=self.name).observe(self.clock.monotonic() - started)
+        done = _Round(snapshot=snapshot, pods={pod.uid: pod for pod in pods}, plan=plan)
+        self._report(done)
+        await self._carry_out(done)
+        return plan
+
+    async def _plan(
+        self, snapshot: Snapshot, pods: Sequence[Pod], types: Mapping[str, tuple[InstanceType, ...]]
+    ) -> Plan:
+        problem = Problem(snapshot=snapshot, pods=tuple(pods), instance_types=types, options=self.options)
+        plan = await self.planner(problem)
+        gauges = self.metrics.scheduler
+        gauges.unschedulable.labels(controller=self.name).set(
+            sum(not each.retryable for each in plan.unplaced)
+        )
+        gauges.ignored.set(plan.stats.ignored)
+        return plan
+
+    def _report(self, done: _Round) -> None:
+        """Tell pods and pools why they cannot be served."""
+        for name, reason in sorted(done.plan.pool_problems.items()):
+            pool = self.mirror.pools.get(name)
+            if pool is not None:
+                self.recorder.publish(
+                    Event(
+                        regarding=ObjectRef.of(kinds.NODEPOOL, pool.metadata),
+                        type=EventType.WARNING,
+                        reason="NoCompatibleInstanceTypes",
+                        message=reason.short(),
+                        dedupe_for=_POOL_DEDUPE,
+                    )
+                )
+        for unplaced in done.plan.unplaced:
+            pod = done.pods.get(unplaced.pod_uid)
+            if pod is None or unplaced.retryable:
+                continue
+            why = unplaced.reason.short()
+            _log.error("could not schedule pod", Pod=ref(pod.name, pod.namespace), error=why)
+            self.recorder.publish(
+                _pod_event(
+                    pod,
+                    "FailedScheduling",
+                    f"Failed to schedule pod, {why}",
+                    EventType.WARNING,
+                    _FAILED_DEDUPE,
+                )
+            )
+
+    async def _carry_out(self, done: _Round) -> None:
+        plan = done.plan
+        if plan.claims:
+            _log.info("computed new nodeclaims to fit pods", nodeclaims=len(plan.claims), pods=len(done.pods))
+        await asyncio.gather(*(self._launch(planned, done) for planned in plan.claims))
+        until = self.clock.now() + max(_NOMINATION_FLOOR, 2 * self.batch_longest)
+        for node in sorted({placement.node for placement in plan.placements}):
+            self.mirror.nominate(node, until)
+        for placement in plan.placements:
+            pod = done.pods.get(placement.pod_uid)
+            if pod is not None and is_provisionable(pod):
+                self.recorder.publish(
+                    _pod_event(pod, "Nominated", f"Pod should schedule on: node/{placement.node}")
+                )
+
+    async def _launch(self, planned: PlannedClaim, done: _Round) -> None:
+        """Create one claim; a failure does not stop the others, its pods come back by themselves."""
+        pool = self.mirror.pools.get(planned.pool)
+        if pool is None or pool.deleting:
+            _log.info("pool went while its nodes were planned", NodePool=ref(planned.pool))
+            return
+        try:
+            name = await self.launcher.launch(planned, pool, reason="provisioned")
+        except (KubeError, LimitsExceeded) as exc:
+            _log.error("nodeclaim could not be created", NodePool=ref(planned.pool), error=str(exc))
+            return
+        for uid in planned.pods:
+            pod = done.pods.get(uid)
+            if pod is not None and is_provisionable(pod):
+                self.recorder.publish(
+                    _pod_event(pod, "Nominated", f"Pod should schedule on: nodeclaim/{name}")
+                )
+
+
+def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """Return the pods that need a place: pending ones, and those of nodes about to go that may move."""
+    found = {pod.uid: pod for pod in snapshot.pods if is_provisionable(pod)}
+    for node in snapshot.nodes:
+        if node.marked_for_deletion:
+            for pod in node.pods:
+                if is_currently_reschedulable(pod, snapshot.pdbs, snapshot.now):
+                    found[pod.uid] = pod
+    return tuple(found.values())
+
+
+def _pod_event(
+    pod: Pod,
+    reason: str,
+    message: str,
+    type: EventType = EventType.NORMAL,
+    dedupe_for: timedelta = timedelta(minutes=2),
+) -> Event:
+    return Event(
+        regarding=ObjectRef(kind=kinds.POD, name=pod.name, namespace=pod.namespace, uid=pod.uid),
+        type=type,
+        reason=reason,
+        message=message,
+        dedupe_for=dedupe_for,
+    )
+
+
+def _named(pods: Sequence[Pod]) -> str:
+    shown = ", ".join(pod.key for pod in pods[:5])
+    return shown + (f" and {len(pods) - 5} other(s)" if len(pods) > 5 else "")

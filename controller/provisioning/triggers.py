@@ -1,0 +1,58 @@
+"""What makes the provisioner plan: pods that cannot be scheduled, and nodes about to go.
+
+Two reconcilers that only put UIDs into the batch, again every 10 s while it still holds (spec
+core/scheduling §1).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from controller.cluster import Mirror
+from controller.kube import DONE, Key, Requeue
+from controller.provisioning.batcher import Batcher
+from controller.scheduling import is_provisionable
+from framework.api import labels
+
+__all__ = ["NodeTrigger", "PodTrigger"]
+
+_AGAIN: Final = Requeue(timedelta(seconds=10))
+
+
+class PodTrigger:
+    """Triggers for every provisionable pod."""
+
+    name = "provisioner.trigger.pod"
+
+    def __init__(self, mirror: Mirror, batcher: Batcher) -> None:
+        """Keep the arguments."""
+        self._mirror = mirror
+        self._batcher = batcher
+
+    async def reconcile(self, key: Key) -> Requeue:
+        """Put the pod into the batch if it waits for a node."""
+        pod = self._mirror.pod(key.namespace or "", key.name)
+        if pod is None or not is_provisionable(pod):
+            return DONE
+        self._batcher.trigger(pod.uid)
+        return _AGAIN
+
+
+class NodeTrigger:
+    """Triggers for every node that is being emptied, whose pods need a place."""
+
+    name = "provisioner.trigger.node"
+
+    def __init__(self, mirror: Mirror, batcher: Batcher) -> None:
+        """Keep the arguments."""
+        self._mirror = mirror
+        self._batcher = batcher
+
+    async def reconcile(self, key: Key) -> Requeue:
+        """Put the node into the batch if it carries the disrupted taint."""
+        node = self._mirror.nodes.get(key.name)
+        if node is None or not any(taint.key == labels.DISRUPTED_TAINT for taint in node.taints):
+            return DONE
+        self._batcher.trigger(node.metadata.uid)
+        return _AGAIN
