@@ -23,6 +23,7 @@ class Prices:
 
     def __init__(self, region: str, clock: Clock, ec2: Ec2, price_list: PriceList, *, isolated: bool) -> None:
         """Start from the table that ships with the package; `isolated` keeps it for on-demand."""
+        self.region = region
         self._clock = clock
         self._ec2 = ec2
         self._price_list = price_list

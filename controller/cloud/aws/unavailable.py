@@ -41,6 +41,8 @@ class UnavailableOfferings:
         self._zones: dict[str, float] = {}
         self._sequences: dict[str, int] = {}
         self._sequence_all = 0
+        self.version = 0
+        """Changes with every mark that is set or runs out."""
         self._noticed: set[tuple[CapacityType, str, str]] = set()
 
     def mark(self, capacity_type: CapacityType, instance_type: str, zone: str) -> None:
@@ -61,11 +63,13 @@ class UnavailableOfferings:
         """Take every offering of a capacity type off the list."""
         self._capacity_types[capacity_type] = self._clock.monotonic() + FIRST.total_seconds()
         self._sequence_all += 1
+        self.version += 1
 
     def mark_zone(self, zone: str) -> None:
         """Take every offering of a zone off the list, for want of addresses."""
         self._zones[zone] = self._clock.monotonic() + FIRST.total_seconds()
         self._sequence_all += 1
+        self.version += 1
 
     def contains(self, capacity_type: CapacityType, instance_type: str, zone: str) -> bool:
         """Return whether the offering is off the list now."""
@@ -82,7 +86,7 @@ class UnavailableOfferings:
         return self._sequence_all, self._sequences.get(instance_type, 0)
 
     def expire(self) -> None:
-        """Notice marks that ran out, so that the sequence changes; called every 10 s."""
+        """Notice marks that ran out, so that sequences and version change."""
         now = self._clock.monotonic()
         for key, mark in list(self._offerings.items()):
             if now >= mark.until and key not in self._noticed:
@@ -96,6 +100,8 @@ class UnavailableOfferings:
         self._zones = {key: until for key, until in self._zones.items() if now < until}
         if len(self._capacity_types) + len(self._zones) != before:
             self._sequence_all += 1
+            self.version += 1
 
     def _bump(self, instance_type: str) -> None:
         self._sequences[instance_type] = self._sequences.get(instance_type, 0) + 1
+        self.version += 1

@@ -1,0 +1,220 @@
+"""Every instance type as a node class would launch it (spec aws/instances §2 to §5).
+
+Called by the provider for each NodePool. Owns the caches: the shape of a type under a class is made
+once per class content, its offerings once per change of a price or of an availability mark. Resolving
+is pure computation; nothing here waits for AWS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Final
+
+import attrs
+
+from controller.clock import Clock
+from controller.cloud.aws.capacity import CapacityRules, capacity, overhead
+from controller.cloud.aws.catalogue import Catalogue
+from controller.cloud.aws.labelling import LabelRules, type_requirements
+from controller.cloud.aws.learned import LearnedMemory, images_key
+from controller.cloud.aws.prices import Prices
+from controller.cloud.aws.reserved import ReservedCounts
+from controller.cloud.aws.settings import AwsSettings
+from controller.cloud.aws.shape import TypeShape
+from controller.cloud.aws.ttl import TtlCache
+from controller.cloud.aws.unavailable import UnavailableOfferings
+from controller.cloud.provider import CloudError
+from controller.scheduling import CapacityType, InstanceType, Offering
+from framework.api.ec2nodeclass import CapacityReservation, EC2NodeClass, ReservationState
+
+__all__ = ["InstanceTypes"]
+
+_TTL: Final = timedelta(minutes=5)
+_RESERVED_SHARE: Final = 10_000_000
+"""Reserved capacity is paid already: its price is the on-demand price over this, which keeps order."""
+_PLAIN: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
+
+Key = tuple[object, ...]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Facts:
+    """What the offerings of one class depend on beside the type."""
+
+    zone_ids: Mapping[str, str | None]
+    reservations: Mapping[str, tuple[CapacityReservation, ...]]
+    version: Key
+
+
+class InstanceTypes:
+    """Resolves node classes to instance types."""
+
+    def __init__(
+        self,
+        settings: AwsSettings,
+        catalogue: Catalogue,
+        prices: Prices,
+        unavailable: UnavailableOfferings,
+        clock: Clock,
+    ) -> None:
+        """Take what the answer is made from."""
+        self._settings = settings
+        self._catalogue = catalogue
+        self._prices = prices
+        self._unavailable = unavailable
+        self.learned = LearnedMemory(clock)
+        self.reserved = ReservedCounts(clock)
+        self._bases: TtlCache[Key, tuple[InstanceType, ...]] = TtlCache(clock, _TTL)
+        self._offerings: TtlCache[tuple[Key, str], tuple[Key, tuple[Offering, ...]]] = TtlCache(clock, _TTL)
+        self._resolved: TtlCache[Key, tuple[Key, tuple[InstanceType, ...]]] = TtlCache(clock, _TTL)
+
+    def resolve(self, node_class: EC2NodeClass) -> tuple[InstanceType, ...]:
+        """Return every type, by name, also those that cannot be launched now.
+
+        The same tuple comes back as long as nothing changed. Raises: CloudError before discovery has
+        succeeded and for a class without subnets.
+        """
+        if not self._catalogue.ready:
+            raise CloudError("instance types are not known yet; discovery is retried")
+        if not node_class.status.subnets:
+            raise CloudError(f"EC2NodeClass/{node_class.metadata.name} has no subnets; see SubnetsReady")
+        key = self._key(node_class)
+        self._unavailable.expire()
+        version = self._version()
+        known = self._resolved.get(key)
+        if known is not None and known[0] == version:
+            return known[1]
+        facts = self._facts(node_class)
+        found = tuple(
+            InstanceType(
+                name=base.name,
+                requirements=base.requirements,
+                offerings=self._offers(key, base, facts),
+                capacity=base.capacity,
+                overhead=base.overhead,
+            )
+            for base in self._base(key, node_class)
+        )
+        self._resolved.put(key, (version, found))
+        return found
+
+    def _version(self) -> Key:
+        return (self._prices.version, self._unavailable.version, self.reserved.version)
+
+    def _key(self, node_class: EC2NodeClass) -> Key:
+        spec, status = node_class.spec, node_class.status
+        return (
+            self._catalogue.version,
+            self.learned.version,
+            images_key(status.amis),
+            tuple(sorted((subnet.zone, subnet.zone_id or "") for subnet in status.subnets)),
+            str(spec.kubelet),
+            str(spec.block_device_mappings),
+            str(status.capacity_reservations),
+            spec.instance_store_policy,
+            spec.resolved_ami_family,
+        )
+
+    def _facts(self, node_class: EC2NodeClass) -> _Facts:
+        reservations: dict[str, list[CapacityReservation]] = {}
+        for item in self._reservations(node_class):
+            reservations.setdefault(item.instance_type, []).append(item)
+        return _Facts(
+            zone_ids={subnet.zone: subnet.zone_id for subnet in node_class.status.subnets},
+            reservations={name: tuple(items) for name, items in reservations.items()},
+            version=(self._prices.version,),
+        )
+
+    def _reservations(self, node_class: EC2NodeClass) -> tuple[CapacityReservation, ...]:
+        return node_class.status.capacity_reservations if self._settings.reserved_capacity else ()
+
+    def _base(self, key: Key, node_class: EC2NodeClass) -> tuple[InstanceType, ...]:
+        known = self._bases.get(key)
+        if known is not None:
+            return known
+        family = node_class.spec.resolved_ami_family
+        rules = CapacityRules(
+            family=family,
+            spec=node_class.spec,
+            memory_overhead=self._settings.vm_memory_overhead,
+            reserved_enis=self._settings.reserved_enis,
+        )
+        labelling = LabelRules(
+            region=self._prices.region,
+            family=family,
+            subnet_zones={subnet.zone: subnet.zone_id for subnet in node_class.status.subnets},
+            reservations=self._reservations(node_class),
+        )
+        images = images_key(node_class.status.amis)
+        return self._bases.put(
+            key,
+            tuple(
+                self._describe(shape, rules, labelling, images) for shape in self._catalogue.shapes.values()
+            ),
+        )
+
+    def _describe(
+        self, shape: TypeShape, rules: CapacityRules, labelling: LabelRules, images: str
+    ) -> InstanceType:
+        predicted = capacity(shape, rules)
+        reserve = overhead(shape, rules, predicted)
+        learned = self.learned.get(shape.name, images)
+        zones = self._catalogue.zones.get(shape.name, frozenset())
+        return InstanceType(
+            name=shape.name,
+            requirements=type_requirements(shape, zones, labelling),
+            offerings=(),
+            capacity=predicted if learned is None else {**predicted, "memory": learned},
+            overhead=reserve,
+        )
+
+    def _offers(self, key: Key, base: InstanceType, facts: _Facts) -> tuple[Offering, ...]:
+        version = (*facts.version, self._unavailable.sequence(base.name))
+        known = self._offerings.get((key, base.name))
+        if known is not None and known[0] == version:
+            plain = known[1]
+        else:
+            plain = tuple(self._plain(base.name, facts))
+            self._offerings.put((key, base.name), (version, plain))
+        reserved = facts.reservations.get(base.name)
+        return plain if reserved is None else (*plain, *self._reserved_offers(base.name, reserved, facts))
+
+    def _plain(self, name: str, facts: _Facts) -> Iterator[Offering]:
+        usage = self._catalogue.shapes[name].usage_classes
+        offered = self._catalogue.zones.get(name, frozenset()) & facts.zone_ids.keys()
+        for zone in self._catalogue.all_zones:
+            for kind in _PLAIN:
+                if kind.value not in usage:
+                    continue
+                spot = kind is CapacityType.SPOT
+                price = self._prices.spot(name, zone) if spot else self._prices.on_demand(name)
+                yield Offering(
+                    zone=zone,
+                    capacity_type=kind,
+                    price=price,
+                    zone_id=facts.zone_ids.get(zone),
+                    available=price is not None
+                    and zone in offered
+                    and not self._unavailable.contains(kind, name, zone),
+                )
+
+    def _reserved_offers(
+        self, name: str, reservations: tuple[CapacityReservation, ...], facts: _Facts
+    ) -> Iterator[Offering]:
+        offered = self._catalogue.zones.get(name, frozenset()) & facts.zone_ids.keys()
+        price = (self._prices.on_demand(name) or 0.0) / _RESERVED_SHARE
+        for item in reservations:
+            left = self.reserved.available(item.id)
+            yield Offering(
+                zone=item.availability_zone,
+                capacity_type=CapacityType.RESERVED,
+                price=price,
+                zone_id=facts.zone_ids.get(item.availability_zone),
+                reservation_id=item.id,
+                reservation_type=item.reservation_type.value,
+                reservation_capacity=left,
+                available=left > 0
+                and item.availability_zone in offered
+                and item.state is not ReservationState.EXPIRING,
+            )
