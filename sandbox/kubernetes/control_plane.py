@@ -80,6 +80,13 @@ class ControlPlane:
 
         Raises: SandboxError when the port is taken; StartFailed with the end of a log otherwise.
         """
+        alive = [r.name for r in self._processes.all() if r.name in PROGRAMS and r.alive]
+        if alive:
+            raise SandboxError(
+                f"control plane in {self._dir}",
+                f"runs already ({', '.join(alive)})",
+                "use it, or stop it first: python -m sandbox down",
+            )
         port = self._options.port
         if port is not None and not port_is_free(port):
             raise SandboxError(
