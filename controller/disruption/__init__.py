@@ -1,0 +1,7 @@
+"""Voluntary disruption: removes nodes nobody needs, refreshes drifted ones, makes the rest cheaper.
+
+`build` gives `charpente run` the reconcilers. Everything up to a `Command` is pure and decides from a
+frozen `World`; the loop and the queue are the only parts that act. Spec: core/disruption.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,126 @@
+"""Where the pods would go if some nodes were not there (spec core/disruption §6).
+
+Called by drift, consolidation and validation with one `World`. The only place in this package that
+runs the engine. Pure; never marks or moves anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from controller.disruption.command import Candidate
+from controller.disruption.reasons import BlockCode, blocked
+from controller.disruption.world import World
+from controller.scheduling import (
+    Placement,
+    Plan,
+    PlannedClaim,
+    Pod,
+    Problem,
+    Reason,
+    is_currently_reschedulable,
+    is_provisionable,
+    solve,
+)
+
+__all__ = ["Expired", "Simulation", "Simulator", "never"]
+
+Expired = Callable[[], bool]
+"""Whether the time for the search is over; asked often."""
+
+_SHOWN_PODS = 5
+
+
+def never() -> bool:
+    """Return that there is always time left."""
+    return False
+
+
+@attrs.frozen(kw_only=True)
+class Simulation:
+    """What the engine made of the cluster without the candidates."""
+
+    claims: tuple[PlannedClaim, ...] = ()
+    """All claims that would be opened, those for pods that were pending anyway included."""
+    placements: tuple[Placement, ...] = ()
+    """The candidates' pods that would go to existing nodes."""
+    failures: tuple[tuple[str, Reason], ...] = ()
+    """Pods that run now and would find no place, by `namespace/name`."""
+    deleting: bool = False
+    """A candidate is being deleted already: the attempt is to be dropped quietly."""
+
+    @property
+    def ok(self) -> bool:
+        """Return whether every pod that runs now would have a place."""
+        return not self.deleting and not self.failures
+
+    def reason(self) -> Reason | None:
+        """Return why it is not ok, five pods in the text and all of them below it; None if it is."""
+        if self.deleting:
+            return blocked(BlockCode.CANDIDATE_DELETING, "a candidate is being deleted already")
+        if not self.failures:
+            return None
+        shown = "; ".join(f"{key} => {reason.short()}" for key, reason in self.failures[:_SHOWN_PODS])
+        more = len(self.failures) - _SHOWN_PODS
+        text = f"not all pods would schedule: {shown}" + (f" and {more} other(s)" if more > 0 else "")
+        return blocked(BlockCode.PODS_DO_NOT_FIT, text, of=(reason for _, reason in self.failures))
+
+
+class Simulator:
+    """Runs simulations on one picture; what does not depend on the candidates is worked out once."""
+
+    def __init__(self, world: World) -> None:
+        """Collect the pods that every simulation has to place as well."""
+        self._world = world
+        self._pending = tuple(pod for pod in world.snapshot.pods if is_provisionable(pod))
+        self._leaving = tuple(
+            pod
+            for node in sorted(world.snapshot.nodes, key=lambda each: each.name)
+            if node.marked_for_deletion or node.deleting
+            for pod in node.pods
+            if self._moves(pod)
+        )
+        self._leaving_uids = frozenset(pod.uid for pod in self._leaving)
+        self._pending_uids = frozenset(pod.uid for pod in self._pending)
+
+    def without(self, candidates: Sequence[Candidate], *, expired: Expired = never) -> Simulation:
+        """Return where the pods would go if the candidates' nodes were not there."""
+        if any(each.node.marked_for_deletion or each.node.deleting for each in candidates):
+            return Simulation(deleting=True)
+        moving = tuple(pod for each in candidates for pod in each.node.pods if self._moves(pod))
+        names = frozenset(each.name for each in candidates)
+        plan = self._solve((*self._pending, *moving, *self._leaving), names, expired)
+        uids = frozenset(pod.uid for pod in moving)
+        return Simulation(
+            claims=plan.claims,
+            placements=tuple(placed for placed in plan.placements if placed.pod_uid in uids),
+            failures=self._failures(plan),
+        )
+
+    def _solve(self, pods: tuple[Pod, ...], excluded: frozenset[str], expired: Expired) -> Plan:
+        problem = Problem(
+            snapshot=self._world.snapshot,
+            pods=pods,
+            instance_types=self._world.launchable,
+            options=attrs.evolve(self._world.options, excluded=excluded),
+        )
+        return solve(problem, expired=expired)
+
+    def _moves(self, pod: Pod) -> bool:
+        budgets = self._world.budgets_by_namespace.get(pod.namespace, ())
+        return is_currently_reschedulable(pod, budgets, self._world.now)
+
+    def _failures(self, plan: Plan) -> tuple[tuple[str, Reason], ...]:
+        failed = {
+            each.pod_key: each.reason for each in plan.unplaced if each.pod_uid not in self._pending_uids
+        }
+        for placed in plan.placements:
+            if placed.pod_uid in self._leaving_uids or placed.pod_uid in self._pending_uids:
+                continue
+            node = self._world.nodes[placed.node]
+            if node.managed and not node.initialized:
+                text = f"pod {placed.pod_key} would go to {node.name}, which is uninitialized"
+                failed[placed.pod_key] = blocked(BlockCode.NOT_INITIALIZED, text, obj=f"Pod/{placed.pod_key}")
+        return tuple(sorted(failed.items()))
