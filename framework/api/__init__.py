@@ -39,6 +39,16 @@ from framework.api.ec2settings import (
     VolumeType,
 )
 from framework.api.errors import CharpenteError, InvalidField, UserError
+from framework.api.hashes import (
+    EC2NODECLASS_HASH_VERSION,
+    NODEPOOL_HASH_VERSION,
+    FieldChange,
+    HashedDocument,
+    ec2nodeclass_document,
+    ec2nodeclass_hash,
+    nodepool_document,
+    nodepool_hash,
+)
 from framework.api.metadata import Kind, ObjectMeta, OwnerReference
 from framework.api.nodeclaim import (
     ClaimCondition,
@@ -83,7 +93,9 @@ from framework.api.schedulingconfig import (
 from framework.api.selector import LabelSelector, SelectorExpression, SelectorOperator
 
 __all__ = [
+    "EC2NODECLASS_HASH_VERSION",
     "KINDS",
+    "NODEPOOL_HASH_VERSION",
     "Ami",
     "AmiFamily",
     "AmiSelectorTerm",
@@ -109,6 +121,8 @@ __all__ = [
     "EC2NodeClass",
     "EC2NodeClassSpec",
     "EC2NodeClassStatus",
+    "FieldChange",
+    "HashedDocument",
     "Headroom",
     "HeadroomPod",
     "HeadroomResources",
@@ -165,9 +179,13 @@ __all__ = [
     "ZoneBalance",
     "crd",
     "crds",
+    "ec2nodeclass_document",
+    "ec2nodeclass_hash",
     "format_duration",
     "format_resources",
     "kind_of",
+    "nodepool_document",
+    "nodepool_hash",
     "parse_duration",
     "parse_quantity",
     "parse_resources",

@@ -181,7 +181,7 @@ class EC2NodeClassSpec(Wire):
         gate="NetworkInterfaces",
         rules=NETWORK_INTERFACE_RULES,
     )
-    detailed_monitoring: bool | None = field("Whether CloudWatch samples once a minute.", default=None)
+    detailed_monitoring: bool = field("Whether CloudWatch samples once a minute.", default=False)
     metadata_options: MetadataOptions = field(
         "The instance metadata service.",
         default=MetadataOptions(),

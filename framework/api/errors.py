@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ["CharpenteError", "InvalidField", "UserError"]
+__all__ = ["CharpenteError", "InvalidField", "Problem", "UserError"]
 
 
 class CharpenteError(Exception):
@@ -37,3 +37,17 @@ class InvalidField(UserError):
     def __str__(self) -> str:
         """Return one line: `NodePool/web: spec.limits.cpu is negative (-4); remove it or set 0 or more`."""
         return f"{self.obj}: {self.field} {self.problem}; {self.remedy}"
+
+
+@attrs.frozen(kw_only=True)
+class Problem:
+    """One thing wrong with an object, as a value: where, what, and how to mend it."""
+
+    field: str
+    """Path from the object's root in wire spelling."""
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Return one line without the object: `spec.weight is above 100; lower it`."""
+        return f"{self.field} {self.problem}; {self.remedy}"
