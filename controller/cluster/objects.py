@@ -63,6 +63,8 @@ class Node:
     metadata: ObjectMeta
     provider_id: str = ""
     taints: tuple[Taint, ...] = ()
+    wire_taints: tuple[Mapping[str, Any], ...] = ()
+    """The taints as written, with the time each was added; what a rewritten list must start from."""
     unschedulable: bool = False
     capacity: Resources = attrs.field(factory=dict)
     allocatable: Resources = attrs.field(factory=dict)
@@ -101,6 +103,7 @@ class Node:
             metadata=metadata_of(raw),
             provider_id=str(spec.get("providerID") or ""),
             taints=tuple(Taint.from_wire(each) for each in spec.get("taints") or ()),
+            wire_taints=tuple(spec.get("taints") or ()),
             unschedulable=bool(spec.get("unschedulable")),
             capacity=parse_resources(status.get("capacity")),
             allocatable=parse_resources(status.get("allocatable")),

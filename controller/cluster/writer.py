@@ -28,7 +28,7 @@ def conditions_of(obj: NodeClaim | NodePool) -> ConditionSet:
 
 def with_conditions(obj: Ours, conditions: ConditionSet) -> Ours:
     """Return the object with these conditions."""
-    status = attrs.evolve(obj.status, conditions=conditions.conditions)  # type: ignore[type-var]
+    status = attrs.evolve(obj.status, conditions=conditions.conditions)
     return attrs.evolve(obj, status=status)
 
 

@@ -183,14 +183,19 @@ class Client:
         namespace: str | None = None,
         uid: str | None = None,
         grace_period_seconds: int | None = None,
-    ) -> None:
-        """Delete an object, only that of the given UID if one is given. Raises NotFound, Conflict."""
+    ) -> WireObject:
+        """Delete an object, only that of the given UID if one is given. Raises NotFound, Conflict.
+
+        Returns the object when it stays for its finalizers or grace period, else a `Status`.
+        """
         options: WireObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
         if grace_period_seconds is not None:
             options["gracePeriodSeconds"] = grace_period_seconds
-        await self._call(_Request(method="DELETE", kind=kind, path=kind.path(namespace, name), body=options))
+        return await self._call(
+            _Request(method="DELETE", kind=kind, path=kind.path(namespace, name), body=options)
+        )
 
     async def evict(self, namespace: str, name: str, uid: str) -> None:
         """Ask for the eviction of that very pod.

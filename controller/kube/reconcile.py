@@ -24,6 +24,7 @@ from controller.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from controller.kube.kinds import Kind
 from controller.kube.workqueue import Key, WorkQueue
 from controller.observability.metrics import Metrics
+from framework.api import CharpenteError
 
 __all__ = [
     "DONE",
@@ -135,6 +136,8 @@ class ControllerSpec:
     workers: int = 10
     """Keys worked on at the same time."""
     backoff: Backoff = Backoff()
+    wakers: tuple[Callable[[Callable[[Key], None]], None], ...] = ()
+    """Called once with the way to add keys, for what wakes the controller beside changes."""
     singleton: bool = False
     """Started with the one key `SINGLETON` and no object."""
 
@@ -166,6 +169,8 @@ class Controller:
         """Subscribe to what the spec watches; known objects are queued at once."""
         for watch in self._spec.watches:
             changes.subscribe(watch.kind, self._listener(watch))
+        for waker in self._spec.wakers:
+            waker(self.add)
         if self._spec.singleton:
             self.add(SINGLETON)
 
@@ -227,6 +232,9 @@ class Controller:
             return "error", self._after_failure(key)
         except KubeError as exc:
             _log.error("API server refused", error=str(exc))
+            return "error", self._after_failure(key)
+        except CharpenteError as exc:
+            _log.error("reconcile failed", error=str(exc))
             return "error", self._after_failure(key)
         except Exception as exc:  # noqa: BLE001 - the top of the loop: log, count, retry
             _log.error("reconciler error", error=str(exc) or type(exc).__name__, exc_info=exc)

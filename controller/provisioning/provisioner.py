@@ -112,9 +112,9 @@ class Provisioner:
         return plan
 
     async def _plan(
-        self, snapshot: Snapshot, pods: Sequence[Pod], types: Mapping[str, tuple[InstanceType, ...]]
+        self, snapshot: Snapshot, pods: tuple[Pod, ...], types: Mapping[str, tuple[InstanceType, ...]]
     ) -> Plan:
-        problem = Problem(snapshot=snapshot, pods=tuple(pods), instance_types=types, options=self.options)
+        problem = Problem(snapshot=snapshot, pods=pods, instance_types=types, options=self.options)
         plan = await self.planner(problem)
         gauges = self.metrics.scheduler
         gauges.unschedulable.labels(controller=self.name).set(
