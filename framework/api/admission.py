@@ -35,7 +35,7 @@ def admit(
 
     With `old` the request is an update of that object, and transition rules are judged as well.
     """
-    schema = kind_schema(kind, gates)
+    schema = _schema(kind, gates)
     problems = list(_unknown(schema, raw, ""))
     complete = defaulted(schema, pruned(schema, raw))
     before = None if old is None else defaulted(schema, pruned(schema, old))
@@ -128,6 +128,16 @@ def _holds(rule: str, value: Any, old: Any) -> bool:
         return _program(rule).execute({"self": value, "oldSelf": old}) is True
     except RuntimeError:  # the API server refuses as well when a rule cannot be evaluated
         return False
+
+
+_SCHEMAS: Final[dict[tuple[type[Kind], frozenset[str]], Schema]] = {}
+
+
+def _schema(kind: type[Kind], gates: frozenset[str]) -> Schema:
+    """Return the schema of a kind, built at first use."""
+    if (kind, gates) not in _SCHEMAS:
+        _SCHEMAS[kind, gates] = kind_schema(kind, gates)
+    return _SCHEMAS[kind, gates]
 
 
 @cache

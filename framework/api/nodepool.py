@@ -115,7 +115,6 @@ class Disruption(Wire):
         "How long a node must have seen no pod come or go before it may be consolidated; Never switches "
         "consolidation off.",
         default=Duration("0s"),
-        wire_default="0s",
         required=True,
         pattern=NILLABLE_DURATION_PATTERN,
     )
