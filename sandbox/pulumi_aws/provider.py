@@ -241,7 +241,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def _attempt(self, context: Any, action: Callable[[], T]) -> T:
         try:
             return action()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (every failure becomes the call's answer)
             if not isinstance(error, botocore.exceptions.ClientError):
                 traceback.print_exc(file=sys.stderr)
             _refuse(context, grpc.StatusCode.UNKNOWN, described(error))

@@ -1,0 +1,1 @@
+"""The folder of the cluster's stack."""
