@@ -52,7 +52,7 @@ class Cron:
         return _parsed(text)
 
     def next_after(self, instant: datetime) -> datetime:
-        """Return the first hit strictly later than the instant, both in UTC; raises InvalidCron if there is none."""
+        """Return the first hit strictly later than the instant, both in UTC; raises InvalidCron for none."""
         try:
             return next(CronSim(self.fields, instant))
         except (CronSimError, StopIteration) as exc:

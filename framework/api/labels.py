@@ -129,6 +129,15 @@ AWS_WELL_KNOWN: Final[frozenset[str]] = frozenset(
 )
 """Labels that the AWS provider defines on every instance type (spec aws/instances §2)."""
 
+RESTRICTED_DOMAINS: Final = (GROUP, AWS_GROUP)
+"""Domains, with all below them, in which users may only use the well-known labels (core/api §9)."""
+
+KNOWN_VALUES: Final[dict[str, tuple[str, ...]]] = {
+    CAPACITY_TYPE: CAPACITY_TYPES,
+    INSTANCE_TENANCY: ("default", "dedicated"),
+}
+"""Labels that have a closed set of values."""
+
 NORMALISED: Final[dict[str, str]] = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
