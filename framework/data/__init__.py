@@ -2,8 +2,8 @@
 
 The AWS provider uses them until the first price refresh, the sandbox answers Pricing and spot history from
 them. `generate_prices.py` next to this file builds `prices.json.gz` and holds the rule for estimates.
-Sources: on-demand and average spot prices of May 2025 (Go module `cristim/ec2-instances-info`), us-east-1 on-demand of
-July 2026 (Karpenter's AWS provider, static price table). Linux, shared tenancy, USD per hour.
+Sources: on-demand and average spot prices of May 2025 (Go module `cristim/ec2-instances-info`), us-east-1
+on-demand of July 2026 (Karpenter's AWS provider, static price table). Linux, shared tenancy, USD per hour.
 """
 
 from __future__ import annotations
