@@ -42,6 +42,7 @@ from controller.scheduling.requirements import Requirement, Requirements
 from controller.scheduling.resources import Resources
 from controller.scheduling.selectors import LabelSelector, SelectorTerm
 from controller.scheduling.snapshot import Snapshot, StateNode
+from controller.scheduling.solver import queue_order, solve
 from controller.scheduling.taints import Taint, Toleration, is_ephemeral, merge_taints, tolerates
 from controller.scheduling.volumes import PersistentVolume, StorageClass, VolumeClaim, VolumeIndex
 
@@ -97,5 +98,7 @@ __all__ = [
     "is_terminal",
     "is_terminating",
     "merge_taints",
+    "queue_order",
+    "solve",
     "tolerates",
 ]

@@ -18,6 +18,7 @@ from controller.scheduling.resources import Resources
 from controller.scheduling.snapshot import Snapshot
 from controller.scheduling.taints import Taint
 from framework.api import labels
+from framework.api.schedulingconfig import MinValuesPolicy, Objective, PreferencePolicy
 
 __all__ = [
     "MinValuesPolicy",
@@ -32,27 +33,6 @@ __all__ = [
     "Stats",
     "Unplaced",
 ]
-
-
-class Objective(StrEnum):
-    """What a plan is good for."""
-
-    FIRST_FIT = "FirstFit"
-    COST = "Cost"
-
-
-class PreferencePolicy(StrEnum):
-    """Whether preferences are treated as required until they cannot be met."""
-
-    RESPECT = "Respect"
-    IGNORE = "Ignore"
-
-
-class MinValuesPolicy(StrEnum):
-    """Whether minValues may be lowered when too few values remain."""
-
-    STRICT = "Strict"
-    BEST_EFFORT = "BestEffort"
 
 
 class ReservedMode(StrEnum):
@@ -86,7 +66,7 @@ class Problem:
     """One question: where would these pods go."""
 
     snapshot: Snapshot
-    pods: tuple[Pod, ...] = attrs.field(converter=tuple)
+    pods: tuple[Pod, ...] = attrs.field(converter=tuple[Pod, ...])
     """Pods to place: pending ones and those of nodes that go away."""
     instance_types: Mapping[str, Sequence[InstanceType]]
     """By pool name; a pool without an entry is skipped."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -17,11 +16,9 @@ from controller.scheduling.requirements import EMPTY, Requirements
 from controller.scheduling.resources import NO_RESOURCES, Resources
 from controller.scheduling.taints import Taint
 from controller.scheduling.volumes import VolumeIndex
+from framework.api.nodeoverlay import NodeOverlay
 from framework.api.nodepool import NodePool
-
-if TYPE_CHECKING:
-    from framework.api.nodeoverlay import NodeOverlay
-    from framework.api.schedulingconfig import SchedulingConfig
+from framework.api.schedulingconfig import SchedulingConfig
 
 __all__ = ["Snapshot", "StateNode"]
 

@@ -1,0 +1,250 @@
+"""Puts pods on claims opened in this run, or opens new ones (spec core/scheduling §11, §12.6).
+
+Private to the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from controller.scheduling.catalog import BoolColumn
+from controller.scheduling.claimshapes import ClaimShape, ShapeTable
+from controller.scheduling.openclaims import REFUSED, ClaimView, OpenClaim, OpenClaims
+from controller.scheduling.podclasses import NodeRules, PodClass, Variant
+from controller.scheduling.podrules import PodRule
+from controller.scheduling.pods import Pod
+from controller.scheduling.requirements import Requirement
+from controller.scheduling.reservations import Reservations, ReservedRefusal
+from controller.scheduling.templates import Template
+from controller.scheduling.topology import Counter, Mode
+from framework.api.requirement_spec import Operator
+from framework.api.schedulingconfig import MinValuesPolicy
+
+__all__ = ["ClaimPacking"]
+
+_FEW_CLAIMS: Final = 48
+"""Up to so many open claims are tried one by one; more are cheaper as vectors."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Move:
+    """What taking a pod would make of a claim."""
+
+    shape: ClaimShape
+    used: list[int]
+    held: frozenset[str] = frozenset()
+    lowered: dict[str, int] = attrs.field(factory=dict)
+
+
+class ClaimPacking:
+    """Open claims with the ways of adding to them."""
+
+    def __init__(
+        self, shapes: ShapeTable, resources: int, reservations: Reservations, domain_keys: Sequence[str]
+    ) -> None:
+        """Start without claims; `domain_keys` are the topology keys, host names left out."""
+        self.shapes = shapes
+        self.open = OpenClaims(shapes, resources)
+        self._nothing = [0] * resources
+        self._reservations = reservations
+        self._domain_keys = tuple(domain_keys)
+        self._narrowings: dict[int, tuple[ClaimShape, ...]] = {}
+        self._noted: list[Variant] = []
+
+    def forget(self) -> None:
+        """Drop notes about variants that will not come up again soon."""
+        for variant in self._noted:
+            variant.views.clear()
+        self._noted.clear()
+
+    # Open claims
+
+    def place(self, pod: Pod, cls: PodClass, variant: Variant) -> bool:
+        """Put the pod on the first open claim that takes it; False when none does."""
+        for rules in variant.rules:
+            self._narrowings.clear()
+            few = len(self.open) <= _FEW_CLAIMS
+            found = self._first(cls, variant, rules) if few else self._first_of_many(cls, variant, rules)
+            if found is not None:
+                claim, move = found
+                self._settle(claim, move, pod, cls, variant)
+                return True
+        return False
+
+    def _first(self, cls: PodClass, variant: Variant, rules: NodeRules) -> tuple[OpenClaim, _Move] | None:
+        claims = self.open.claims
+        for _, row in self.open.order:
+            claim = claims[row]
+            moved = self.open.fits(claim, variant, rules, cls)
+            if moved is not None and (move := self._move(claim, moved, cls, variant)) is not None:
+                return claim, move
+        return None
+
+    def _first_of_many(
+        self, cls: PodClass, variant: Variant, rules: NodeRules
+    ) -> tuple[OpenClaim, _Move] | None:
+        stamp = id(rules)
+        known = variant.views.get(stamp)
+        if known is None:
+            self._noted.append(variant)
+        opens = any(rule.opens for rule in variant.host_rules)
+        fresh = known if isinstance(known, ClaimView) and not opens else None
+        view = variant.views[stamp] = self.open.view(variant, rules, cls, fresh)
+        keys = view.keys[: len(self.open)]
+        owned = False
+        while True:
+            row = int(keys.argmin())
+            if keys[row] == REFUSED:
+                return None
+            claim = self.open.claims[row]
+            moved = rules.move(claim.shape, self.shapes)
+            move = None if moved is None else self._move(claim, moved, cls, variant)
+            if move is not None:
+                return claim, move
+            if not owned:
+                keys, owned = keys.copy(), True
+            if moved is not None and self._narrowings.get(moved.id) == ():
+                keys[self.open.shape_ids() == claim.shape.id] = REFUSED
+            keys[row] = REFUSED
+
+    def _move(self, claim: OpenClaim, moved: ClaimShape, cls: PodClass, variant: Variant) -> _Move | None:
+        used = claim.with_request(cls.request)
+        for shape in self._narrowed(moved, variant):
+            if not shape.holds(used):
+                continue
+            if not shape.min_values and not shape.template.has_reservations:
+                return _Move(shape=shape, used=used)
+            types = shape.types_holding(used)
+            if self._lacks_values(shape, types, claim.lowered):
+                continue
+            try:
+                held = self._reservations.choose(shape.template, shape.requirements, types, claim.held)
+            except ReservedRefusal:
+                continue
+            return _Move(shape=shape, used=used, held=held, lowered=claim.lowered)
+        return None
+
+    def _narrowed(self, moved: ClaimShape, variant: Variant) -> tuple[ClaimShape, ...]:
+        """Return the states that satisfy every rule about domains, best first."""
+        if not variant.domain_rules:
+            return (moved,)
+        known = self._narrowings.get(moved.id)
+        if known is None:
+            known = self._narrowings[moved.id] = tuple(self._narrow(moved, variant.domain_rules, variant))
+        return known
+
+    def _narrow(self, shape: ClaimShape, rules: Sequence[PodRule], variant: Variant) -> list[ClaimShape]:
+        if not rules:
+            return [shape]
+        rule, rest = rules[0], rules[1:]
+        key = rule.counter.key.topology_key
+        choices = rule.choices(shape.requirements.get(key), variant.strict.get(key))
+        if choices is None:
+            return self._narrow(shape, rest, variant)
+        found: list[ClaimShape] = []
+        for values in choices:
+            narrowed = self.shapes.narrow(shape, Requirement.new(key, Operator.IN, values))
+            if narrowed is not None:
+                found += self._narrow(narrowed, rest, variant)
+        return found
+
+    def _lacks_values(self, shape: ClaimShape, types: BoolColumn, lowered: dict[str, int]) -> bool:
+        return any(
+            shape.template.table.distinct_values(key, types) < lowered.get(key, wanted)
+            for key, wanted in shape.min_values.items()
+        )
+
+    def _settle(self, claim: OpenClaim, move: _Move, pod: Pod, cls: PodClass, variant: Variant) -> None:
+        before = claim.shape
+        if move.held != claim.held:
+            self._reservations.exchange(claim.held, move.held)
+            claim.held = move.held
+        claim.lowered = move.lowered
+        claim.ports += variant.ports
+        self.open.settle(claim, move.shape, move.used, pod)
+        if before is not move.shape and claim.classes:
+            self._recount(claim, before)
+        claim.classes[cls] = claim.classes.get(cls, 0) + 1
+        for counter in cls.counters:
+            self._count(counter, claim, 1)
+        for counter in cls.owned:
+            self._count(counter, claim, 1)
+
+    def _count(self, counter: Counter, claim: OpenClaim, pods: int) -> None:
+        shape = claim.shape
+        if not counter.passes(shape.id, shape.requirements, shape.template.taints):
+            return
+        if counter.by_host:
+            counter.add_at_claim(claim.row, pods)
+            return
+        known = shape.requirements.get(counter.key.topology_key)
+        if known is None or known.complement:
+            return
+        if counter.key.mode is not Mode.ONE or len(known.values) == 1:
+            counter.add_in(known.values, pods)
+
+    def _recount(self, claim: OpenClaim, before: ClaimShape) -> None:
+        """Count the pods of a claim whose domain has become certain with this placement."""
+        for key in self._domain_keys:
+            old, new = before.requirements.get(key), claim.shape.requirements.get(key)
+            if old is new or new is None or new.complement:
+                continue
+            was_open = old is None or old.complement
+            became_one = len(new.values) == 1 and (old is None or was_open or len(old.values) > 1)
+            for cls, pods in claim.classes.items():
+                for counter in (*cls.counters, *cls.owned):
+                    if counter.key.topology_key != key:
+                        continue
+                    if became_one if counter.key.mode is Mode.ONE else was_open:
+                        self._count(counter, claim, pods)
+
+    # New claims
+
+    def open_new(self, pod: Pod, cls: PodClass, variant: Variant, template: Template) -> bool:
+        """Open a claim of the template for the pod; False when it cannot be.
+
+        Raises ReservedRefusal as `Reservations.choose` does.
+        """
+        allowed = template.allowed()
+        start = self.shapes.intern(template, template.requirements, allowed)
+        if start is None or not all(rule.host(0) for rule in variant.host_rules):
+            return False
+        for rules in variant.rules:
+            moved = rules.move(start, self.shapes)
+            if moved is None:
+                continue
+            self._narrowings.clear()
+            for shape in self._narrowed(moved, variant):
+                if (move := self._opening(shape, cls)) is not None:
+                    self._open(start, move, pod, cls, variant)
+                    return True
+        return False
+
+    def _opening(self, shape: ClaimShape, cls: PodClass) -> _Move | None:
+        used = list(cls.request)
+        if not shape.holds(used):
+            return None
+        if not shape.min_values and not shape.template.has_reservations:
+            return _Move(shape=shape, used=used)
+        types = shape.types_holding(used)
+        lowered: dict[str, int] = {}
+        for key, wanted in shape.min_values.items():
+            count = shape.template.table.distinct_values(key, types)
+            if count < wanted:
+                if shape.template.min_values_policy is MinValuesPolicy.STRICT:
+                    return None
+                lowered[key] = count
+        held = self._reservations.choose(shape.template, shape.requirements, types, frozenset())
+        return _Move(shape=shape, used=used, held=held, lowered=lowered)
+
+    def _open(self, start: ClaimShape, move: _Move, pod: Pod, cls: PodClass, variant: Variant) -> None:
+        template = start.template
+        claim = self.open.open(start, self._nothing)
+        self._settle(claim, move, pod, cls, variant)
+        if template.ledgers:
+            possible = move.shape.types_holding(move.used)
+            for ledger in template.ledgers:
+                ledger.charge(template.capacity, possible)

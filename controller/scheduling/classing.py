@@ -1,0 +1,273 @@
+"""Sorts the pods of a run into classes and gives each class its rules (design: pod classes).
+
+Called once per run, after nodes and templates are laid out. Declares every counter first, then
+counts what runs already, so that rules only ever read. Private to the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller.scheduling.nodetable import NodeTable
+from controller.scheduling.plan import Options, PreferencePolicy
+from controller.scheduling.podclasses import (
+    NodeRules,
+    PodClass,
+    Terms,
+    Variant,
+    alternatives_of,
+    ladder,
+    signature,
+)
+from controller.scheduling.podfields import HostPort, PodAffinityTerm, TopologySpread
+from controller.scheduling.podrules import AffinityRule, AntiAffinityRule, PodRule, SpreadRule
+from controller.scheduling.pods import Pod, is_active
+from controller.scheduling.podshapes import PodShape
+from controller.scheduling.requirements import Requirements
+from controller.scheduling.snapshot import Snapshot, StateNode
+from controller.scheduling.taints import Toleration
+from controller.scheduling.topology import Counter, CounterKey, Mode, NodeFilter, Topology
+
+__all__ = ["Classing"]
+
+_SOFT_TAINTS = Toleration(operator="Exists", effect="PreferNoSchedule")
+_Signature = tuple[tuple[str, str], ...]
+
+
+class Classing:
+    """Classes by what decides about a pod: shape, namespace and the labels that selectors look at."""
+
+    def __init__(
+        self,
+        pods: Sequence[Pod],
+        snapshot: Snapshot,
+        nodes: NodeTable,
+        topology: Topology,
+        options: Options,
+    ) -> None:
+        """Declare counters for all pods, then count the pods that already run."""
+        self._snapshot = snapshot
+        self._nodes = nodes
+        self._topology = topology
+        self._preferences = options.preference_policy is PreferencePolicy.RESPECT
+        self._moving = {pod.uid for pod in pods}
+        self._node_rules: dict[object, NodeRules] = {}
+        self._classes: dict[object, PodClass] = {}
+        self._declare(pods)
+        self._keys = frozenset(
+            key for c in topology.counters for key in (c.selector.keys() if c.selector else ())
+        )
+        self._index = _CounterIndex(topology.counters.values())
+        self._selected: dict[tuple[str, _Signature], tuple[Counter, ...]] = {}
+        if topology.counters:
+            self._add_node_domains()
+            self._count_running()
+
+    # Declaring counters
+
+    def _declare(self, pods: Sequence[Pod]) -> None:
+        for shape, namespace in dict.fromkeys((pod.shape, pod.namespace) for pod in pods):
+            if shape.has_pod_rules:
+                rung = Terms.of(shape, preferences=self._preferences)
+                self._declare_terms(shape, namespace, rung)
+        for node in self._snapshot.nodes:
+            for pod in node.pods:
+                if pod.anti_affinity and is_active(pod) and pod.uid not in self._moving:
+                    for term in pod.anti_affinity:
+                        self._counter(Mode.OWNERS, term, pod.namespace)
+
+    def _declare_terms(self, shape: PodShape, namespace: str, rung: Terms) -> None:
+        for constraint in rung.spread:
+            self._spread_counter(shape, namespace, constraint)
+        for term in (*rung.affinity, *rung.preferred_affinity):
+            self._counter(Mode.ONE, term, namespace)
+        for term in (*rung.anti_affinity, *rung.preferred_anti_affinity):
+            self._counter(Mode.ALL, term, namespace)
+        for term in rung.anti_affinity:
+            self._counter(Mode.OWNERS, term, namespace)
+
+    def _spread_counter(self, shape: PodShape, namespace: str, constraint: TopologySpread) -> Counter:
+        node_filter = NodeFilter.of(
+            shape, honor_affinity=constraint.honor_affinity, honor_taints=constraint.honor_taints
+        )
+        return self._topology.counter(
+            CounterKey(
+                mode=Mode.ONE,
+                topology_key=constraint.topology_key,
+                namespaces=frozenset({namespace}),
+                selector=constraint.selector,
+                node_filter=node_filter,
+            )
+        )
+
+    def _counter(self, mode: Mode, term: PodAffinityTerm, namespace: str) -> Counter:
+        return self._topology.counter(
+            CounterKey(
+                mode=mode,
+                topology_key=term.topology_key,
+                namespaces=self._topology.resolve(namespace, term.namespaces, term.namespace_selector),
+                selector=term.selector,
+            )
+        )
+
+    # Counting what runs
+
+    def _add_node_domains(self) -> None:
+        for counter in self._topology.counters.values():
+            if counter.by_host:
+                continue
+            for row in range(self._nodes.size):
+                value = self._nodes.label(row, counter.key.topology_key)
+                if (
+                    value is not None
+                    and value not in counter.counts
+                    and counter.looks_at_node(self._nodes, row)
+                ):
+                    counter.counts[value] = 0
+
+    def _count_running(self) -> None:
+        rows = {node.name: row for row, node in enumerate(self._nodes.nodes)}
+        for node in self._snapshot.nodes:
+            for pod in node.pods:
+                if not is_active(pod) or pod.uid in self._moving:
+                    continue
+                for counter in self.selecting(pod):
+                    self._count(counter, node, rows.get(node.name))
+                for term in pod.anti_affinity:
+                    self._count(self._counter(Mode.OWNERS, term, pod.namespace), node, rows.get(node.name))
+
+    def _count(self, counter: Counter, node: StateNode, row: int | None) -> None:
+        value = node.labels.get(counter.key.topology_key)
+        if row is not None:
+            if counter.looks_at_node(self._nodes, row):
+                counter.add_at_node(row, value, 1)
+            return
+        node_filter = counter.key.node_filter
+        if node_filter is None or node_filter.passes(Requirements.from_labels(node.labels), node.taints):
+            counter.add_elsewhere(value, 1)
+
+    # Classes
+
+    def selecting(self, pod: Pod) -> tuple[Counter, ...]:
+        """Return the counters whose selector picks the pod, those of term owners included."""
+        key = (pod.namespace, signature(pod, self._keys))
+        found = self._selected.get(key)
+        if found is None:
+            found = self._selected[key] = self._index.selecting(pod.namespace, pod.labels)
+        return tuple(counter for counter in found if counter.key.mode is not Mode.OWNERS)
+
+    def class_of(self, pod: Pod, columns: Mapping[str, int]) -> PodClass:
+        """Return the pod's class; `columns` is the place of each resource."""
+        scoped = bool(self._topology.counters) or bool(pod.volume_claims)
+        key = (pod.shape, pod.namespace, signature(pod, self._keys)) if scoped else pod.shape
+        cls = self._classes.get(key)
+        if cls is None:
+            cls = self._classes[key] = self._new_class(pod, columns)
+        return cls
+
+    @property
+    def count(self) -> int:
+        """How many classes there are."""
+        return len(self._classes)
+
+    def _new_class(self, pod: Pod, columns: Mapping[str, int]) -> PodClass:
+        request = [0] * len(columns)
+        for name, amount in pod.shape.requests:
+            request[columns[name]] = amount
+        volumes = self._snapshot.volumes
+        keys = [f"{pod.namespace}/{claim}" for claim in pod.volume_claims]
+        drivers = [(volumes.driver(key), key) for key in keys]
+        return PodClass(
+            sample=pod,
+            shape=pod.shape,
+            request=request,
+            counters=self.selecting(pod) if self._keys or self._topology.counters else (),
+            owned=tuple(
+                dict.fromkeys(self._counter(Mode.OWNERS, t, pod.namespace) for t in pod.shape.anti_affinity)
+            ),
+            volumes=tuple((driver, key) for driver, key in drivers if driver is not None),
+        )
+
+    def variants(self, cls: PodClass, *, soft_taints: bool) -> tuple[Variant, ...]:
+        """Return the class's ladder, made when first asked for."""
+        if not cls.variants:
+            pod = cls.sample
+            places = alternatives_of(
+                self._snapshot.volumes.alternatives(f"{pod.namespace}/{claim}") for claim in pod.volume_claims
+            )
+            rungs = ladder(cls.shape, preferences=self._preferences, soft_taints=soft_taints)
+            cls.variants = tuple(self._variant(cls, rung, places) for rung in rungs)
+        return cls.variants
+
+    def _variant(self, cls: PodClass, rung: Terms, places: Sequence[Requirements]) -> Variant:
+        shape = cls.shape
+        effective = rung.effective(shape.selector)
+        tolerations = (*shape.tolerations, _SOFT_TAINTS) if rung.tolerates_soft_taints else shape.tolerations
+        rules = self._pod_rules(cls, rung)
+        return Variant(
+            rules=tuple(
+                self._rules(effective.union(place), tolerations, shape.host_ports) for place in places
+            ),
+            strict=rung.strict(shape.selector),
+            ports=shape.host_ports,
+            host_rules=tuple(rule for rule in rules if rule.counter.by_host),
+            domain_rules=tuple(rule for rule in rules if not rule.counter.by_host),
+        )
+
+    def _rules(
+        self, wanted: Requirements, tolerations: tuple[Toleration, ...], ports: tuple[HostPort, ...]
+    ) -> NodeRules:
+        key = (wanted, tolerations, ports)
+        rules = self._node_rules.get(key)
+        if rules is None:
+            rules = self._node_rules[key] = NodeRules(wanted, tolerations, ports)
+        return rules
+
+    def _pod_rules(self, cls: PodClass, rung: Terms) -> list[PodRule]:
+        pod, shape = cls.sample, cls.shape
+        rules: list[PodRule] = []
+        for constraint in rung.spread:
+            counter = self._spread_counter(shape, pod.namespace, constraint)
+            rules.append(
+                SpreadRule(
+                    counter=counter,
+                    max_skew=constraint.max_skew,
+                    min_domains=constraint.min_domains,
+                    selects_itself=counter.key.selects(pod.namespace, pod.labels),
+                )
+            )
+        for term in (*rung.affinity, *rung.preferred_affinity):
+            counter = self._counter(Mode.ONE, term, pod.namespace)
+            itself = counter.key.selects(pod.namespace, pod.labels)
+            rules.append(AffinityRule(counter=counter, selects_itself=itself))
+        for term in (*rung.anti_affinity, *rung.preferred_anti_affinity):
+            rules.append(
+                AntiAffinityRule(counter=self._counter(Mode.ALL, term, pod.namespace), inverse=False)
+            )
+        key = (pod.namespace, signature(pod, self._keys))
+        for counter in self._selected.get(key, ()):
+            if counter.key.mode is Mode.OWNERS:
+                rules.append(AntiAffinityRule(counter=counter, inverse=True))
+        return rules
+
+
+class _CounterIndex:
+    """Finds the counters that select a pod without asking each of them."""
+
+    def __init__(self, counters: Iterable[Counter]) -> None:
+        self._by_label: dict[tuple[str, str], list[Counter]] = {}
+        self._others: list[Counter] = []
+        for counter in counters:
+            selector = counter.key.selector
+            exact = next((t for t in selector.terms if t.operator == "In"), None) if selector else None
+            if exact is None:
+                self._others.append(counter)
+                continue
+            for value in exact.values:
+                self._by_label.setdefault((exact.key, value), []).append(counter)
+
+    def selecting(self, namespace: str, pod_labels: Mapping[str, str]) -> tuple[Counter, ...]:
+        candidates = list(self._others)
+        for pair in sorted(pod_labels.items()):
+            candidates += self._by_label.get(pair, ())
+        return tuple(counter for counter in candidates if counter.key.selects(namespace, pod_labels))

@@ -1,0 +1,188 @@
+"""Existing and in-flight nodes as columns (spec core/scheduling §10).
+
+Rows are in the order in which nodes are tried: initialized first, then by name. Room is what is left
+after bound pods and the DaemonSet pods still to come. Private to the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.scheduling.podfields import HostPort
+from controller.scheduling.pods import Pod, is_daemonset, is_terminal
+from controller.scheduling.requirements import EMPTY, Requirement, Requirements
+from controller.scheduling.snapshot import StateNode
+from controller.scheduling.taints import Taint, Toleration, tolerates
+from controller.scheduling.templates import hard_taints
+from controller.scheduling.volumes import VolumeIndex
+from framework.api import labels
+
+__all__ = ["NodeTable"]
+
+_Mask = NDArray[np.bool_]
+
+
+class _Labels:
+    """One label over all nodes: codes into its distinct values, None for nodes without it."""
+
+    def __init__(self, values: Sequence[str | None]) -> None:
+        index: dict[str | None, int] = {}
+        self.codes = np.array([index.setdefault(value, len(index)) for value in values], dtype=np.int32)
+        self.distinct = tuple(index)
+
+    def where(self, allowed: Sequence[bool]) -> _Mask:
+        table = np.array(allowed, dtype=np.bool_)
+        mask: _Mask = table[self.codes]
+        return mask
+
+
+class NodeTable:
+    """The nodes that may take pods in this run."""
+
+    def __init__(
+        self,
+        nodes: Sequence[StateNode],
+        resources: Sequence[str],
+        daemonsets: Sequence[Pod],
+        volumes: VolumeIndex,
+    ) -> None:
+        """Lay the nodes out and set room aside for DaemonSet pods that are not there yet."""
+        self.nodes = tuple(sorted(nodes, key=lambda node: (not node.initialized, node.name)))
+        self.size = len(self.nodes)
+        self._labels: dict[str, _Labels] = {}
+        self._masks: dict[Requirements, _Mask] = {}
+        sets: dict[tuple[Taint, ...], int] = {}
+        codes = [sets.setdefault(node.taints, len(sets)) for node in self.nodes]
+        self._taint_codes = np.array(codes, dtype=np.int32)
+        self._taint_sets = tuple(sets)
+        self._tolerated: dict[tuple[Toleration, ...], _Mask] = {}
+        self.room = self._room(resources, daemonsets)
+        self.ports: dict[int, list[HostPort]] = {}
+        self.attached: dict[int, dict[str, set[str]]] = {}
+        self._note_ports_and_volumes(volumes)
+        self._volumes = volumes
+
+    def _room(self, resources: Sequence[str], daemonsets: Sequence[Pod]) -> NDArray[np.int64]:
+        columns = {name: column for column, name in enumerate(resources)}
+        room = np.zeros((self.size, len(resources)), dtype=np.int64)
+        running = np.zeros_like(room)
+        for row, node in enumerate(self.nodes):
+            for name, amount in node.allocatable.items():
+                if name in columns:
+                    room[row, columns[name]] = amount
+            for pod in node.pods:
+                if is_terminal(pod):
+                    continue
+                target = running[row] if is_daemonset(pod) else None
+                for name, amount in pod.requests.items():
+                    column = columns.get(name)
+                    if column is None:
+                        continue
+                    room[row, column] -= amount
+                    if target is not None:
+                        target[column] += amount
+        expected = np.zeros_like(room)
+        for daemon in daemonsets:
+            request = np.array([daemon.requests.get(name, 0) for name in resources], dtype=np.int64)
+            expected += self._runs(daemon)[:, None] * request
+        room -= np.maximum(expected - running, 0)
+        return room
+
+    def _runs(self, daemon: Pod) -> _Mask:
+        """Nodes that a DaemonSet will run on; only its first required term counts here (§10)."""
+        term = daemon.required_terms[0] if daemon.required_terms else EMPTY
+        soft = Toleration(operator="Exists", effect="PreferNoSchedule")
+        return self.matching(daemon.node_selector.union(term)) & self.tolerated((*daemon.tolerations, soft))
+
+    def _note_ports_and_volumes(self, volumes: VolumeIndex) -> None:
+        for row, node in enumerate(self.nodes):
+            tracked = volumes.attach_limits.get(node.node_name or "")
+            for pod in node.pods:
+                if is_terminal(pod):
+                    continue
+                if pod.host_ports:
+                    self.ports.setdefault(row, []).extend(pod.host_ports)
+                for claim in pod.volume_claims if tracked else ():
+                    key = f"{pod.namespace}/{claim}"
+                    if driver := volumes.driver(key):
+                        self.attached.setdefault(row, {}).setdefault(driver, set()).add(key)
+
+    def label(self, row: int, key: str) -> str | None:
+        """Return a node's label; its name stands in for a missing host name."""
+        node = self.nodes[row]
+        value = node.labels.get(key)
+        return node.name if value is None and key == labels.HOSTNAME else value
+
+    def _column(self, key: str) -> _Labels:
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = _Labels([self.label(row, key) for row in range(self.size)])
+        return column
+
+    def matching(self, wanted: Requirements) -> _Mask:
+        """Return the nodes whose labels satisfy these, nothing undefined allowed: (nodes,) bool."""
+        mask = self._masks.get(wanted)
+        if mask is None:
+            mask = np.ones(self.size, dtype=np.bool_)
+            for key, requirement in wanted.items():
+                column = self._column(key)
+                mask &= column.where([_satisfies(value, requirement) for value in column.distinct])
+            self._masks[wanted] = mask
+        return mask
+
+    def tolerated(self, tolerations: tuple[Toleration, ...]) -> _Mask:
+        """Return the nodes all of whose taints these tolerate: (nodes,) bool."""
+        mask = self._tolerated.get(tolerations)
+        if mask is None:
+            table = [tolerates(tolerations, taints) is None for taints in self._taint_sets]
+            mask = self._tolerated[tolerations] = np.array(table, dtype=np.bool_)[self._taint_codes]
+        return mask
+
+    def tolerated_hard(self, tolerations: tuple[Toleration, ...], row: int) -> bool:
+        """Tell whether these tolerate the taints of a node that repel pods for good."""
+        return tolerates(tolerations, hard_taints(self.nodes[row].taints)) is None
+
+    def in_domains(self, key: str, allowed: frozenset[str], *, unlabelled: bool) -> _Mask:
+        """Return the nodes whose label is one of these, or missing if `unlabelled`: (nodes,) bool."""
+        column = self._column(key)
+        return column.where([unlabelled if v is None else v in allowed for v in column.distinct])
+
+    def without_port_conflict(self, wanted: Sequence[HostPort], mask: _Mask) -> _Mask:
+        """Return the mask without the nodes on which one of these ports is taken."""
+        blocked = [
+            row for row, taken in self.ports.items() if any(p.conflicts(t) for p in wanted for t in taken)
+        ]
+        mask = mask.copy()
+        mask[blocked] = False
+        return mask
+
+    def attaches(self, row: int, volumes: Sequence[tuple[str, str]]) -> bool:
+        """Tell whether the node has an attach slot for each (driver, claim key) not yet on it (§13.4)."""
+        limits = self._volumes.attach_limits.get(self.nodes[row].node_name or "")
+        if not limits:
+            return True
+        present = self.attached.get(row, {})
+        for driver in {driver for driver, _ in volumes}:
+            limit = limits.get(driver)
+            keys = {key for name, key in volumes if name == driver} | present.get(driver, set())
+            if limit is not None and len(keys) > limit:
+                return False
+        return True
+
+    def take(self, row: int, request: Sequence[int], pod_ports: Sequence[HostPort], count: int) -> None:
+        """Use room and ports up for `count` pods."""
+        self.room[row] -= np.array(request, dtype=np.int64) * count
+        if pod_ports:
+            self.ports.setdefault(row, []).extend(pod_ports)
+
+    def attach(self, row: int, volumes: Sequence[tuple[str, str]]) -> None:
+        """Use attach slots up."""
+        for driver, key in volumes:
+            self.attached.setdefault(row, {}).setdefault(driver, set()).add(key)
+
+
+def _satisfies(value: str | None, requirement: Requirement) -> bool:
+    return requirement.is_negative if value is None else requirement.has(value)
