@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controller.cluster.mirror import Mirror, class_label
 from controller.cluster.objects import DaemonSet, Node, NodeCondition, VolumeAttachment
+from controller.cluster.shell import Shell
 from controller.cluster.store import Index, Store
 from controller.cluster.watching import watch_all
 from controller.cluster.writer import Writer, conditions_of, with_conditions
@@ -14,6 +15,7 @@ __all__ = [
     "Mirror",
     "Node",
     "NodeCondition",
+    "Shell",
     "Store",
     "VolumeAttachment",
     "Writer",

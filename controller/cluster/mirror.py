@@ -161,6 +161,12 @@ class Mirror:
         """Return the EC2NodeClasses by name."""
         return self._classes.by_name
 
+    def node_class(self, reference: NodeClassRef) -> EC2NodeClass | None:
+        """Return the node class of a reference, None when it does not exist or is of another kind."""
+        if (reference.group, reference.kind) != _AWS_CLASS:
+            return None
+        return self._classes.by_name.get(reference.name)
+
     def pods_on(self, node_name: str) -> tuple[Pod, ...]:
         """Return the pods bound to a node, ended ones included."""
         return self._pods_by_node.get(node_name)

@@ -41,11 +41,17 @@ class Store(Generic[T]):
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._listeners: list[Listener] = []
         self._synced = False
+        self._installed = False
 
     @property
     def synced(self) -> bool:
         """Return whether a complete list was seen."""
         return self._synced
+
+    @property
+    def installed(self) -> bool:
+        """Return whether the API server serves the kind, as far as is known."""
+        return self._installed
 
     @property
     def objects(self) -> Mapping[Key, T]:
@@ -109,7 +115,13 @@ class Store(Generic[T]):
         for key in stale:
             self._remember_gone(self._uids[key])
             self._drop(key)
-        self._synced = True
+        self._synced = self._installed = True
+
+    def absent(self) -> None:
+        """Drop everything: the kind is not installed."""
+        for key in tuple(self._objects):
+            self._drop(key)
+        self._synced, self._installed = True, False
 
     def _drop(self, key: Key) -> None:
         old = self._objects.pop(key)

@@ -22,7 +22,7 @@ __all__ = ["Reflector", "Sink"]
 _log: Final = structlog.get_logger("controller")
 _FIRST_BACKOFF_S: Final = 0.2
 _LONGEST_BACKOFF_S: Final = 30.0
-_ABSENT_RETRY_S: Final = 15.0
+_ABSENT_RETRY_S: Final = 5.0
 """Between two looks for a kind that is not installed or not permitted."""
 _WATCH_S: Final = (300, 600)
 """Shortest and longest life of one watch, as other clients do, to spread reconnections."""
@@ -41,6 +41,10 @@ class Sink(Protocol):
 
     def keep_only(self, uids: frozenset[str], resource_version: str) -> None:
         """Drop what a complete list at that version did not hold; the first call means: synced."""
+        ...
+
+    def absent(self) -> None:
+        """Take note that the kind is not installed: it holds nothing."""
         ...
 
 
@@ -105,7 +109,7 @@ class Reflector:
             _log.error("permission is missing; add it to the controller's role", error=str(exc))
         else:
             _log.debug("kind is not installed", kind=self._kind.kind)
-            self._sink.keep_only(frozenset(), "0")
+            self._sink.absent()
         self._version = ""
         await self._clock.sleep(_ABSENT_RETRY_S)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controller.provisioning.batcher import Batcher
+from controller.provisioning.build import Batching, build
 from controller.provisioning.claims import ClaimWriter, LimitsExceeded, to_nodeclaim
 from controller.provisioning.pools import is_dynamic, is_ready, launchable
 from controller.provisioning.provisioner import Launcher, Planner, Provisioner, pods_to_place
@@ -10,6 +11,7 @@ from controller.provisioning.triggers import NodeTrigger, PodTrigger
 
 __all__ = [
     "Batcher",
+    "Batching",
     "ClaimWriter",
     "Launcher",
     "LimitsExceeded",
@@ -17,6 +19,7 @@ __all__ = [
     "Planner",
     "PodTrigger",
     "Provisioner",
+    "build",
     "is_dynamic",
     "is_ready",
     "launchable",

@@ -1,0 +1,69 @@
+"""Puts the provisioner and its triggers together.
+
+Called by `charpente run`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+
+from controller.cloud.provider import Provider
+from controller.cluster import Shell
+from controller.kube import Backoff, ControllerSpec, Watch, kinds
+from controller.provisioning.batcher import Batcher
+from controller.provisioning.claims import ClaimWriter
+from controller.provisioning.provisioner import Planner, Provisioner
+from controller.provisioning.triggers import NodeTrigger, PodTrigger
+from controller.scheduling import Options
+
+__all__ = ["Batching", "build"]
+
+
+@attrs.frozen(kw_only=True)
+class Batching:
+    """How pods are gathered: quiet time that ends a batch, and its longest time."""
+
+    idle: timedelta = timedelta(seconds=1)
+    longest: timedelta = timedelta(seconds=10)
+
+
+def build(
+    shell: Shell,
+    provider: Provider,
+    planner: Planner,
+    launcher: ClaimWriter,
+    *,
+    options: Options,
+    batching: Batching,
+) -> tuple[ControllerSpec, ...]:
+    """Return the provisioner and its two triggers."""
+    batcher = Batcher(shell.clock, idle=batching.idle, longest=batching.longest)
+    provisioner = Provisioner(
+        mirror=shell.mirror,
+        batcher=batcher,
+        provider=provider,
+        planner=planner,
+        launcher=launcher,
+        recorder=shell.recorder,
+        metrics=shell.metrics,
+        clock=shell.clock,
+        options=options,
+        batch_longest=batching.longest,
+    )
+    workers = shell.workers(10, 1000)
+    return (
+        ControllerSpec(
+            reconciler=PodTrigger(shell.mirror, batcher), watches=(Watch(kind=kinds.POD),), workers=workers
+        ),
+        ControllerSpec(
+            reconciler=NodeTrigger(shell.mirror, batcher), watches=(Watch(kind=kinds.NODE),), workers=workers
+        ),
+        ControllerSpec(
+            reconciler=provisioner,
+            singleton=True,
+            workers=1,
+            backoff=Backoff(first=timedelta(seconds=1), longest=timedelta(seconds=10)),
+        ),
+    )
