@@ -68,6 +68,7 @@ class InstanceTypes:
         self._bases: TtlCache[Key, tuple[InstanceType, ...]] = TtlCache(clock, _TTL)
         self._offerings: TtlCache[tuple[Key, str], tuple[Key, tuple[Offering, ...]]] = TtlCache(clock, _TTL)
         self._resolved: TtlCache[Key, tuple[Key, tuple[InstanceType, ...]]] = TtlCache(clock, _TTL)
+        self._index: tuple[tuple[InstanceType, ...], dict[str, InstanceType]] = ((), {})
 
     def resolve(self, node_class: EC2NodeClass) -> tuple[InstanceType, ...]:
         """Return every type, by name, also those that cannot be launched now.
@@ -98,6 +99,13 @@ class InstanceTypes:
         )
         self._resolved.put(key, (version, found))
         return found
+
+    def find(self, node_class: EC2NodeClass, name: str) -> InstanceType | None:
+        """Return one type as the class would launch it, or None when EC2 does not sell it here."""
+        types = self.resolve(node_class)
+        if self._index[0] is not types:
+            self._index = (types, {item.name: item for item in types})
+        return self._index[1].get(name)
 
     def _version(self) -> Key:
         return (self._prices.version, self._unavailable.version, self.reserved.version)

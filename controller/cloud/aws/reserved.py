@@ -6,10 +6,12 @@ counts and a version that changes with them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
 from controller.clock import Clock
+from controller.cloud.aws.gateway.records import ReservationRecord
 from controller.cloud.aws.ttl import TtlCache
 
 __all__ = ["ReservedCounts"]
@@ -29,9 +31,10 @@ class ReservedCounts:
         """Return how many more instances the reservation takes."""
         return self._counts.get(identifier) or 0
 
-    def observe(self, identifier: str, available: int) -> None:
-        """Take EC2's own count."""
-        self._set(identifier, available)
+    def observe(self, records: Iterable[ReservationRecord]) -> None:
+        """Take EC2's own counts."""
+        for record in records:
+            self._set(record.id, record.available)
 
     def launched(self, identifier: str) -> None:
         """Count one launch."""

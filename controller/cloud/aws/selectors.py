@@ -7,7 +7,7 @@ terms are ORed, what stands in one term is ANDed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -80,8 +80,21 @@ def reservation_queries(terms: Sequence[CapacityReservationSelectorTerm]) -> tup
 class Selectors:
     """Asks EC2 what a class's selectors match."""
 
-    def __init__(self, ec2: Ec2, clock: Clock, *, subnet_ttl: timedelta = _TTL) -> None:
-        """Keep answers for a minute; subnets as long as the operator set."""
+    def __init__(
+        self,
+        ec2: Ec2,
+        clock: Clock,
+        *,
+        subnet_ttl: timedelta = _TTL,
+        seen_subnets: Callable[[Sequence[SubnetRecord]], None],
+        seen_reservations: Callable[[Sequence[ReservationRecord]], None],
+    ) -> None:
+        """Keep answers for a minute; subnets as long as the operator set.
+
+        The two callbacks get every fresh answer of EC2, since it also has counts.
+        """
+        self._seen_subnets = seen_subnets
+        self._seen_reservations = seen_reservations
         self._ec2 = ec2
         self._clock = clock
         self._subnets: TtlCache[str, tuple[SubnetRecord, ...]] = TtlCache(clock, subnet_ttl)
@@ -98,6 +111,7 @@ class Selectors:
         answers = await asyncio.gather(*(self._ec2.subnets(query) for query in queries))
         found = {item.id: item for answer in answers for item in answer}
         ordered = tuple(sorted(found.values(), key=lambda item: (-item.free_addresses, item.id)))
+        self._seen_subnets(ordered)
         return self._subnets.put(key, ordered)
 
     async def security_groups(self, node_class: EC2NodeClass) -> tuple[SecurityGroupRecord, ...]:
@@ -129,11 +143,9 @@ class Selectors:
         )
         found = {item.id: item for item in single if item is not None}
         found.update({item.id: item for answer in answers for item in answer})
-        return tuple(found[identifier] for identifier in sorted(found))
-
-    def forget_subnets(self) -> None:
-        """Ask again for subnets next time, whoever asks."""
-        self._subnets.clear()
+        records = tuple(found[identifier] for identifier in sorted(found))
+        self._seen_reservations(records)
+        return records
 
 
 def to_status(record: ReservationRecord, now: datetime) -> CapacityReservation | None:

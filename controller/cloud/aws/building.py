@@ -1,0 +1,158 @@
+"""Puts the AWS provider together for `charpente run`.
+
+Called once at start. Owns the order of construction and nothing after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import attrs
+
+from controller.clock import Clock
+from controller.cloud.aws.catalogue import Catalogue
+from controller.cloud.aws.clusterfacts import ClusterFacts
+from controller.cloud.aws.garbage import InstanceCollector, ProfileCollector
+from controller.cloud.aws.gateway import Aws, connect
+from controller.cloud.aws.images import Images
+from controller.cloud.aws.instances import Instances
+from controller.cloud.aws.instancetypes import InstanceTypes
+from controller.cloud.aws.launcher import Launcher
+from controller.cloud.aws.nodeclass import NodeClassReconciler, class_of_gone_claim
+from controller.cloud.aws.nodeclasshash import HashReconciler
+from controller.cloud.aws.parts import Parts
+from controller.cloud.aws.prices import Prices
+from controller.cloud.aws.profiles import Profiles
+from controller.cloud.aws.provider import AwsProvider
+from controller.cloud.aws.refreshers import (
+    CatalogueRefresher,
+    ImageInvalidator,
+    PriceRefresher,
+    TemplateKeeper,
+)
+from controller.cloud.aws.selectors import Selectors
+from controller.cloud.aws.settings import AwsSettings
+from controller.cloud.aws.tagging import TaggingReconciler
+from controller.cloud.aws.unavailable import UnavailableOfferings
+from controller.cloud.aws.validation import DryRuns
+from controller.cluster import Mirror
+from controller.kube import Client, ControllerSpec, KubeError, Reconciler, Recorder, Watch, kinds
+
+__all__ = ["AwsOperator", "Surroundings", "build", "make_parts"]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Surroundings:
+    """What the provider lives in."""
+
+    client: Client
+    mirror: Mirror
+    recorder: Recorder
+    clock: Clock
+    random: Random
+    server_version: Callable[[], Awaitable[str]]
+    """Asks the API server for its version, such as `v1.34.4`."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class AwsOperator:
+    """The provider and the controllers that keep it going."""
+
+    provider: AwsProvider
+    parts: Parts
+    controllers: tuple[ControllerSpec, ...]
+
+
+async def build(settings: AwsSettings, around: Surroundings) -> AwsOperator:
+    """Connect to AWS and make the provider; no AWS call is made that could fail for good.
+
+    Raises: ValueError without a region; AwsError when EC2 cannot be reached or read.
+    """
+    aws = await asyncio.to_thread(
+        connect, around.clock, user_agent=f"karpenter.sh-{settings.version}", region=settings.region
+    )
+    await aws.ec2.probe()
+    parts = make_parts(settings, aws, around, dns_ip=await _dns_ip(around.client))
+    await parts.catalogue.refresh()
+    provider = AwsProvider(parts, around.mirror, around.clock)
+    return AwsOperator(provider=provider, parts=parts, controllers=_controllers(parts, provider, around))
+
+
+async def _dns_ip(client: Client) -> str | None:
+    """Return the cluster IP of kube-dns, or None when it cannot be read."""
+    try:
+        service = await client.get(kinds.SERVICE, "kube-dns", "kube-system")
+    except KubeError:
+        return None
+    address = service.get("spec", {}).get("clusterIP")
+    return address if isinstance(address, str) and address not in ("", "None") else None
+
+
+def make_parts(settings: AwsSettings, aws: Aws, around: Surroundings, *, dns_ip: str | None) -> Parts:
+    """Return the provider's parts over a connection."""
+    clock = around.clock
+    catalogue = Catalogue(aws.ec2)
+    prices = Prices(aws.region, clock, aws.ec2, aws.prices, isolated=settings.isolated_vpc)
+    unavailable = UnavailableOfferings(clock)
+    types = InstanceTypes(settings, catalogue, prices, unavailable, clock)
+    launcher = Launcher(settings, aws.ec2, types, unavailable, clock)
+    return Parts(
+        settings=settings,
+        aws=aws,
+        cluster=ClusterFacts(settings, aws.eks, clock, server_version=around.server_version, dns_ip=dns_ip),
+        catalogue=catalogue,
+        prices=prices,
+        unavailable=unavailable,
+        types=types,
+        launcher=launcher,
+        instances=Instances(aws.ec2, clock, cluster=settings.cluster_name),
+        images=Images(aws.ec2, aws.ssm, clock, ttl=settings.ami_refresh),
+        selectors=Selectors(
+            aws.ec2,
+            clock,
+            subnet_ttl=settings.subnet_refresh,
+            seen_subnets=launcher.addresses.observe,
+            seen_reservations=types.reserved.observe,
+        ),
+        profiles=Profiles(
+            aws.iam,
+            clock,
+            region=aws.region,
+            cluster=settings.cluster_name,
+            new_id=lambda: f"{around.random.getrandbits(128):032x}",
+        ),
+    )
+
+
+def _controllers(parts: Parts, provider: AwsProvider, around: Surroundings) -> tuple[ControllerSpec, ...]:
+    client, mirror, clock = around.client, around.mirror, around.clock
+    dry_runs = DryRuns(parts.settings, parts.aws.ec2, parts.types, parts.launcher.templates, clock)
+    node_class = NodeClassReconciler(parts, dry_runs, client, mirror, around.recorder, clock)
+    specs = [
+        ControllerSpec(
+            reconciler=node_class,
+            watches=(
+                Watch(kind=kinds.EC2NODECLASS),
+                Watch(kind=kinds.NODECLAIM, keys=class_of_gone_claim),
+            ),
+        ),
+        ControllerSpec(reconciler=HashReconciler(client, mirror), watches=(Watch(kind=kinds.EC2NODECLASS),)),
+        ControllerSpec(
+            reconciler=TaggingReconciler(parts, client, mirror, clock),
+            watches=(Watch(kind=kinds.NODECLAIM),),
+            workers=1,
+        ),
+    ]
+    singletons: list[Reconciler] = [
+        CatalogueRefresher(parts),
+        PriceRefresher(parts),
+        ImageInvalidator(parts),
+        TemplateKeeper(parts),
+        InstanceCollector(provider, client, mirror, clock),
+    ]
+    if not parts.settings.isolated_vpc:
+        singletons.append(ProfileCollector(parts, mirror))
+    specs += [ControllerSpec(reconciler=item, singleton=True, workers=1) for item in singletons]
+    return tuple(specs)

@@ -1,0 +1,129 @@
+"""Reading and ending instances (spec aws/launch §10).
+
+Used by the provider and its controllers. Owns the batching of DescribeInstances and TerminateInstances
+and a short cache of what was read; knows nothing of claims.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from controller.clock import Clock
+from controller.cloud.aws.batcher import Batcher, ObserveBatch, ignore_batches
+from controller.cloud.aws.errors import AwsError, AwsNotFound
+from controller.cloud.aws.gateway import Ec2, tag_filters
+from controller.cloud.aws.gateway.records import InstanceRecord
+from controller.cloud.aws.ttl import TtlCache
+from framework.api import labels
+from framework.iam.calls import Batch, Service, call
+
+__all__ = ["Instances"]
+
+_TTL: Final = timedelta(minutes=1)
+_ENDING: Final = frozenset({"shutting-down", "terminated"})
+
+
+def _batch(operation: str) -> Batch:
+    batch = call(Service.EC2, operation).batch
+    if batch is None:
+        raise ValueError(f"the call table gives {operation} no batch")
+    return batch
+
+
+class Instances:
+    """The instances of one cluster."""
+
+    def __init__(
+        self, ec2: Ec2, clock: Clock, *, cluster: str, observe: ObserveBatch = ignore_batches
+    ) -> None:
+        """Read only what carries the cluster's tags."""
+        self._ec2 = ec2
+        self._cluster = cluster
+        self._known: TtlCache[str, InstanceRecord] = TtlCache(clock, _TTL)
+        self._describe: Batcher[str, InstanceRecord | None] = Batcher(
+            _batch("DescribeInstances"), lambda _: "ids", self._describe_all, clock, observe
+        )
+        self._terminate: Batcher[str, str] = Batcher(
+            _batch("TerminateInstances"), lambda _: "ids", self._terminate_all, clock, observe
+        )
+
+    async def list(self) -> tuple[InstanceRecord, ...]:
+        """Return every instance of the cluster that is not terminated. Raises: AwsError."""
+        wanted = tag_filters(
+            {
+                labels.NODEPOOL: "*",
+                labels.EC2NODECLASS: "*",
+                labels.EKS_CLUSTER_NAME_TAG: self._cluster,
+            }
+        )
+        records = await self._ec2.instances(wanted)
+        self._known.clear()
+        for record in records:
+            self._known.put(record.id, record)
+        return records
+
+    async def get(self, identifier: str, *, fresh: bool = False) -> InstanceRecord | None:
+        """Return one instance, or None when it is gone; `fresh` asks EC2 whatever is known."""
+        known = None if fresh else self._known.get(identifier)
+        if known is not None:
+            return known
+        record = await self._describe.submit(identifier)
+        if record is None:
+            self._known.drop(identifier)
+        else:
+            self._known.put(identifier, record)
+        return record
+
+    async def terminate(self, identifier: str) -> None:
+        """Start ending an instance; one that is ending or gone is fine. Raises: AwsError."""
+        record = await self.get(identifier, fresh=True)
+        if record is None:
+            raise AwsNotFound("ec2:DescribeInstances", "InvalidInstanceID.NotFound", identifier)
+        if record.state not in _ENDING:
+            await self._terminate.submit(identifier)
+            self._known.drop(identifier)
+
+    async def _describe_all(self, ids: Sequence[str]) -> Sequence[InstanceRecord | BaseException | None]:
+        unique = tuple(sorted(set(ids)))
+        try:
+            found = {record.id: record for record in await self._ec2.instances((), unique)}
+        except AwsNotFound:
+            found = {}
+        missing = [identifier for identifier in unique if identifier not in found]
+        answers: dict[str, InstanceRecord | BaseException | None] = dict(found)
+        if missing and len(unique) > 1:
+            single = await asyncio.gather(*(self._describe_one(each) for each in missing))
+            answers.update(zip(missing, single, strict=True))
+        return [answers.get(identifier) for identifier in ids]
+
+    async def _describe_one(self, identifier: str) -> InstanceRecord | BaseException | None:
+        try:
+            return next(iter(await self._ec2.instances((), (identifier,))), None)
+        except AwsNotFound:
+            return None
+        except AwsError as exc:
+            return exc
+
+    async def _terminate_all(self, ids: Sequence[str]) -> Sequence[str | BaseException]:
+        unique = tuple(sorted(set(ids)))
+        try:
+            states = dict(await self._ec2.terminate(unique))
+        except AwsNotFound:
+            states = {}  # one unknown id fails the whole call: ask for each by itself
+        missing = [each for each in unique if states.get(each) not in _ENDING]
+        answers: dict[str, str | BaseException] = dict(states)
+        if missing:
+            single = await asyncio.gather(*(self._terminate_one(each) for each in missing))
+            answers.update(zip(missing, single, strict=True))
+        return [answers[identifier] for identifier in ids]
+
+    async def _terminate_one(self, identifier: str) -> str | BaseException:
+        try:
+            return (await self._ec2.terminate((identifier,))).get(identifier, "")
+        except AwsNotFound:
+            return "terminated"
+        except AwsError as exc:
+            return exc
