@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import yaml
+
 from framework.api.capacitybuffer import CapacityBuffer
 from framework.api.ec2nodeclass import EC2NodeClass
 from framework.api.metadata import Kind
@@ -18,7 +20,7 @@ from framework.api.openapi import kind_schema
 from framework.api.schedulingconfig import SchedulingConfig
 from framework.api.schema import Column, KindInfo
 
-__all__ = ["ALL_GATES", "KINDS", "crd", "crds", "kind_of"]
+__all__ = ["ALL_GATES", "KINDS", "crd", "crds", "kind_of", "to_yaml"]
 
 KINDS: Final[tuple[type[Kind], ...]] = (
     NodePool,
@@ -71,6 +73,26 @@ def crd(kind: type[Kind], gates: frozenset[str] = frozenset()) -> dict[str, Any]
             "versions": [_version(kind, gates)],
         },
     }
+
+
+def to_yaml(definition: dict[str, Any]) -> str:
+    """Return a manifest as YAML in the order of its keys, long words unbroken."""
+    text: str = yaml.dump(
+        definition, Dumper=_Dumper, sort_keys=False, width=110, default_flow_style=False, allow_unicode=True
+    )
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes lists indented under their key and shared parts in full."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 - PyYAML's
+        """Indent lists as well."""
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's
+        """Write every part in full."""
+        return True
 
 
 def kind_of(api_version: str, kind: str) -> type[Kind] | None:
