@@ -224,10 +224,15 @@ class Mirror:
 
     # What only we know
 
+    @property
+    def listed(self) -> bool:
+        """Return whether every kind was listed once; before that nothing may be acted on."""
+        return all(store.synced for store in self._stores.values())
+
     def is_synced(self) -> bool:
         """Tell whether decisions may be made: everything listed once, and every claim launched."""
         if not self._ever_synced:
-            self._ever_synced = all(store.synced for store in self._stores.values())
+            self._ever_synced = self.listed
         return self._ever_synced and not any(self.is_ours(claim) for claim in self._unlaunched.get(""))
 
     def mark_for_deletion(self, claim_names: Iterable[str]) -> None:

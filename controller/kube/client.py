@@ -43,6 +43,10 @@ _PAGE: Final = 1000
 """Objects per page of a list: about 5 MB of pods."""
 
 
+_VERSION: Final = Kind(group="", version="", kind="Version", plural="version", namespaced=False)
+"""Not a kind, yet requests are named and counted by one."""
+
+
 class PatchType(StrEnum):
     """How a patch body is to be read; the values are media types."""
 
@@ -211,6 +215,11 @@ class Client:
         }
         path = POD.path(namespace, name, "eviction")
         await self._call(_Request(method="POST", kind=POD, path=path, body=body), waits_when_busy=False)
+
+    async def server_version(self) -> str:
+        """Return the API server's version, such as `v1.34.4`."""
+        answer = await self._call(_Request(method="GET", kind=_VERSION, path="/version"))
+        return str(answer["gitVersion"])
 
     async def watch(self, kind: Kind, resource_version: str, *, timeout_s: int) -> AsyncIterator[WireObject]:
         """Yield the watch events after that version until the server ends the stream.

@@ -8,6 +8,7 @@ Never sends a request.
 
 from __future__ import annotations
 
+import base64
 import os
 import ssl
 from collections.abc import Mapping
@@ -60,6 +61,11 @@ class Connection:
             return False
         context: ssl.SSLContext = RESTClientObject(self.configuration).ssl_context
         return context
+
+    def ca_bundle(self) -> str:
+        """Return the CA that the server is trusted by, PEM in base64; empty when it is the system's."""
+        path = self.configuration.ssl_ca_cert
+        return base64.b64encode(Path(path).read_bytes()).decode() if path else ""
 
     async def authorization(self) -> str | None:
         """Return the value of the Authorization header; a token file is read again after a minute."""

@@ -1,0 +1,152 @@
+"""Puts every controller together from the settings.
+
+Called by `charpente run` once it leads. The one place that knows all packages; the order of the list has
+no meaning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from datetime import timedelta
+from typing import Final, TypeVar
+
+import attrs
+
+from controller import disruption, nodeclaims, provisioning
+from controller.cli.settings import Settings
+from controller.cloud import aws
+from controller.cloud.aws import AwsSettings, Surroundings
+from controller.cloud.metered import MeteredProvider
+from controller.cloud.provider import CloudError
+from controller.cluster import Shell
+from controller.disruption import Gates, LoopSettings
+from controller.kube import ControllerSpec
+from controller.provisioning import Batching, ClaimWriter
+from controller.scheduling import (
+    MinValuesPolicy,
+    Objective,
+    Options,
+    Plan,
+    PreferencePolicy,
+    Problem,
+    ReservedMode,
+    solve,
+)
+from framework.api import UserError
+
+__all__ = ["Operator", "controllers"]
+
+T = TypeVar("T")
+_SOLVE_WITHIN_S: Final = 60.0
+"""Planning that takes longer goes on with what is placed so far (spec core/scheduling §1)."""
+_LEAST_NOMINATION: Final = timedelta(seconds=10)
+
+
+class NoProvider(UserError):
+    """The provider cannot be set up; nothing can be launched."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Operator:
+    """What the controllers are made from."""
+
+    settings: Settings
+    shell: Shell
+    executor: Executor
+    """The one thread that plans."""
+    ca_bundle: str = ""
+    """The CA that we trust the API server by, base64; what nodes get unless the settings say otherwise."""
+
+    async def offload(self, work: Callable[[], T]) -> T:
+        """Run planning in the planning thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.executor, work)
+
+    async def plan(self, problem: Problem) -> Plan:
+        """Solve a problem in the planning thread."""
+        clock = self.shell.clock
+        end = clock.monotonic() + _SOLVE_WITHIN_S
+        return await self.offload(lambda: solve(problem, expired=lambda: clock.monotonic() > end))
+
+    @property
+    def options(self) -> Options:
+        """Return how the engine is to solve for the provisioner."""
+        settings = self.settings
+        return Options(
+            objective=Objective(settings.packing_objective),
+            preference_policy=PreferencePolicy(settings.preference_policy),
+            min_values_policy=MinValuesPolicy(settings.min_values_policy),
+            reserved_capacity=settings.feature_gates.reserved_capacity,
+            ignore_dra=settings.ignore_dra_requests,
+        )
+
+
+async def controllers(operator: Operator) -> tuple[ControllerSpec, ...]:
+    """Return everything to run, the provider's controllers included.
+
+    Raises UserError when the provider cannot be set up, for instance without a region.
+    """
+    shell, settings = operator.shell, operator.settings
+    try:
+        around = Surroundings(
+            client=shell.client,
+            mirror=shell.mirror,
+            recorder=shell.recorder,
+            clock=shell.clock,
+            random=shell.random,
+            server_version=shell.client.server_version,
+        )
+        operated = await aws.build(_aws_settings(operator), around)
+    except (ValueError, CloudError) as exc:
+        raise NoProvider(f"AWS cannot be used: {exc}; set AWS_REGION and give the pod credentials") from exc
+    metered = MeteredProvider(operated.provider, shell.metrics, shell.clock)
+    launcher = ClaimWriter(shell.client, shell.mirror, metrics=shell.metrics, random=shell.random)
+    gates = settings.feature_gates
+    batching = Batching(idle=settings.batch_idle_duration, longest=settings.batch_max_duration)
+    return (
+        *operated.controllers,
+        *nodeclaims.build(shell, metered, repair=gates.node_repair),
+        *provisioning.build(
+            shell, metered, operator.plan, launcher, options=operator.options, batching=batching
+        ),
+        *_disruption(operator, metered, launcher),
+    )
+
+
+def _disruption(
+    operator: Operator, provider: MeteredProvider, launcher: ClaimWriter
+) -> tuple[ControllerSpec, ...]:
+    shell, settings = operator.shell, operator.settings
+    options = attrs.evolve(operator.options, reserved_mode=ReservedMode.FALLBACK)
+    gates = Gates(spot_to_spot=settings.feature_gates.spot_to_spot_consolidation)
+    return disruption.build(
+        client=shell.client,
+        cluster=shell.mirror,
+        instance_types=provider.instance_types,
+        launcher=launcher,
+        recorder=shell.recorder,
+        metrics=shell.metrics,
+        clock=shell.clock,
+        random=shell.random,
+        offload=operator.offload,
+        settings=LoopSettings(options=options, gates=gates),
+        nomination=max(_LEAST_NOMINATION, 2 * settings.batch_max_duration),
+    ).specs
+
+
+def _aws_settings(operator: Operator) -> AwsSettings:
+    settings = operator.settings
+    return AwsSettings(
+        cluster_name=settings.cluster_name,
+        cluster_endpoint=settings.cluster_endpoint or None,
+        cluster_ca_bundle=settings.cluster_ca_bundle or operator.ca_bundle,
+        isolated_vpc=settings.isolated_vpc,
+        eks_control_plane=settings.eks_control_plane,
+        vm_memory_overhead=settings.vm_memory_overhead_percent,
+        interruption_queue=settings.interruption_queue,
+        reserved_enis=settings.reserved_enis,
+        disable_dry_run=settings.disable_dry_run,
+        reserved_capacity=settings.feature_gates.reserved_capacity,
+        min_values_strict=settings.min_values_policy == MinValuesPolicy.STRICT,
+    )

@@ -1,0 +1,274 @@
+"""`charpente run`: the controller, on every replica.
+
+Started by the Deployment. Puts everything together, serves metrics and probes, keeps the mirror warm, and
+while it holds the lease runs the controllers. SIGTERM lets reconciles in hand finish and gives the
+lease up; a lost lease ends the process, and the Deployment starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from random import SystemRandom
+from typing import Any, Final
+
+import attrs
+import click
+import structlog
+
+from controller.cli.operator import Operator, controllers
+from controller.cli.settings import Settings, env_name, flag_name
+from controller.clock import Clock, SystemClock
+from controller.cluster import Mirror, Shell, Writer, watch_all
+from controller.kube import (
+    Client,
+    Connection,
+    Controller,
+    ControllerSpec,
+    LeaderElector,
+    LeaseSettings,
+    Recorder,
+    TokenBucket,
+    connect,
+    kinds,
+    pod_namespace,
+)
+from controller.observability import Endpoints, Metrics, logs
+from framework.api import UserError
+
+__all__ = ["run"]
+
+_log: Final = structlog.get_logger("controller")
+_VERSION: Final = "0.1.0"
+_LISTED_POLL_S: Final = 0.05
+_STOP_WITHIN_S: Final = 15.0
+"""How long reconciles in hand may take after SIGTERM; under the usual grace period of 30 s."""
+_LAG_EVERY_S: Final = 0.5
+_TOKEN_EVERY_S: Final = 60.0
+_LEASE_RATE: Final = (5.0, 10)
+"""Requests a second and at once of the lease's own client, which no other request can hold up."""
+
+
+class LeadershipLost(UserError):
+    """The lease went to another replica; this process must not act any longer."""
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add one option per setting; all are text here, `Settings.load` reads them."""
+    for field in reversed(attrs.fields(Settings)):
+        option = click.option(
+            flag_name(field.name),
+            field.name,
+            metavar=field.metadata["expected"].upper().replace(" ", "-"),
+            help=f"{field.metadata['help']} [{env_name(field.name)}]",
+        )
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--kubeconfig", help="Kubeconfig to use instead of the pod's service account.")
+@_options
+def run(kubeconfig: str | None, **flags: str | None) -> None:
+    """Run the controller until it is told to stop."""
+    try:
+        settings = Settings.load(os.environ, flags)
+        clock = SystemClock()
+        logs.configure(settings.log_level, now=clock.now, commit=os.environ.get("COMMIT", ""))
+        asyncio.run(_serve(settings, kubeconfig, clock))
+    except UserError as exc:
+        click.echo(f"charpente: {exc}", err=True)
+        sys.exit(2)
+    except BaseExceptionGroup as group:
+        _report(group)
+        sys.exit(1)
+
+
+def _report(group: BaseExceptionGroup[BaseException]) -> None:
+    for exc in group.exceptions:
+        if isinstance(exc, BaseExceptionGroup):
+            _report(exc)
+        else:
+            _log.error("stopped", error=str(exc) or type(exc).__name__, exc_info=exc)
+
+
+async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> None:
+    """Open what every replica needs and stay until told to stop."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    metrics, mirror, random = Metrics(), Mirror(), SystemRandom()
+    metrics.runtime.build.labels(
+        version=_VERSION, goversion=f"python{platform.python_version()}", goarch=platform.machine(), commit=""
+    ).set(1)
+    connection = await connect(kubeconfig)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            _client(connection, clock, metrics, settings.kube_client_qps, settings.kube_client_burst)
+        )
+        lease_client = await stack.enter_async_context(_client(connection, clock, metrics, *_LEASE_RATE))
+        await stack.enter_async_context(_endpoints(settings, metrics, mirror))
+        shell = Shell(
+            client=client,
+            mirror=mirror,
+            writer=Writer(client, mirror),
+            recorder=Recorder(client, clock=clock, random=random),
+            metrics=metrics,
+            clock=clock,
+            random=random,
+            workers=settings.workers,
+        )
+        replica = _Replica(
+            settings=settings,
+            shell=shell,
+            lease_client=lease_client,
+            stop=stop,
+            ca_bundle=connection.ca_bundle(),
+        )
+        await _attend(replica, connection)
+
+
+def _client(connection: Connection, clock: Clock, metrics: Metrics, rate: float, burst: int) -> Client:
+    limit = TokenBucket(clock, rate=rate, burst=burst)
+    return Client(
+        connection, clock=clock, metrics=metrics, limit=limit, user_agent=f"karpenter/{_VERSION} (charpente)"
+    )
+
+
+def _endpoints(settings: Settings, metrics: Metrics, mirror: Mirror) -> Endpoints:
+    return Endpoints(
+        metrics,
+        host=settings.bind_address,
+        metrics_port=settings.metrics_port,
+        probe_port=settings.health_probe_port,
+        ready={
+            "mirror": lambda: mirror.listed,
+            "nodepools.karpenter.sh": lambda: mirror.store(kinds.NODEPOOL).installed,
+            "nodeclaims.karpenter.sh": lambda: mirror.store(kinds.NODECLAIM).installed,
+        },
+    )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Replica:
+    settings: Settings
+    shell: Shell
+    lease_client: Client
+    stop: asyncio.Event
+    ca_bundle: str
+
+    @property
+    def lease(self) -> LeaseSettings:
+        """Return the election's settings; the identity is the pod and one start of it."""
+        namespace = self.settings.leader_election_namespace or pod_namespace(os.environ)
+        identity = f"{socket.gethostname()}_{self.shell.random.getrandbits(64):016x}"
+        return LeaseSettings(name=self.settings.leader_election_name, namespace=namespace, identity=identity)
+
+
+async def _attend(replica: _Replica, connection: Connection) -> None:
+    """Keep mirror, events, token and lag gauge going, and lead when the lease is ours."""
+    shell = replica.shell
+    async with asyncio.TaskGroup() as group:
+        background = [
+            group.create_task(watch_all(shell.client, shell.mirror, clock=shell.clock, random=shell.random)),
+            group.create_task(shell.recorder.run()),
+            group.create_task(_watch_lag(shell)),
+            group.create_task(_refresh_token(connection, shell.clock)),
+        ]
+        try:
+            await _lead(replica)
+        finally:
+            for task in background:
+                task.cancel()
+
+
+async def _lead(replica: _Replica) -> None:
+    """Wait for the lease, act until told to stop or until it is lost, give it up."""
+    if replica.settings.disable_leader_election:
+        await _act(replica)
+        return
+    elector = LeaderElector(replica.lease_client, replica.lease, clock=replica.shell.clock)
+    if not await _unless_stopped(replica.stop, elector.acquire()):
+        return
+    replica.shell.metrics.runtime.leader.labels(name=replica.settings.leader_election_name).set(1)
+    async with asyncio.TaskGroup() as group:
+        hold = group.create_task(_hold(elector))
+        await _act(replica)
+        hold.cancel()
+    await elector.release()
+
+
+async def _hold(elector: LeaderElector) -> None:
+    await elector.hold()
+    raise LeadershipLost("leadership lost; exiting so that two replicas never act")
+
+
+async def _act(replica: _Replica) -> None:
+    """Run every controller until told to stop."""
+    shell, settings = replica.shell, replica.settings
+    if not await _unless_stopped(replica.stop, _listed(shell)):
+        return
+    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planner")
+    try:
+        specs = await controllers(
+            Operator(settings=settings, shell=shell, executor=executor, ca_bundle=replica.ca_bundle)
+        )
+        await _run_all(specs, shell, replica.stop)
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+async def _run_all(specs: tuple[ControllerSpec, ...], shell: Shell, stop: asyncio.Event) -> None:
+    loops = [
+        Controller(spec, clock=shell.clock, metrics=shell.metrics, random=shell.random) for spec in specs
+    ]
+    for loop in loops:
+        loop.listen(shell.mirror)
+    _log.info("controllers started", controllers=len(loops))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(loop.run(stop), name=loop.name) for loop in loops]
+        await stop.wait()
+        _log.info("stopping: letting reconciles in hand finish")
+        await asyncio.wait(tasks, timeout=_STOP_WITHIN_S)
+        for task in tasks:
+            task.cancel()
+
+
+async def _listed(shell: Shell) -> None:
+    """Return once every kind was listed: acting on half a picture would delete what is only not seen yet."""
+    while not shell.mirror.listed:
+        await shell.clock.sleep(_LISTED_POLL_S)
+
+
+async def _unless_stopped(stop: asyncio.Event, work: Any) -> bool:
+    """Do the work unless told to stop first; tell whether it was done."""
+    task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+            return True
+        return False
+    finally:
+        task.cancel()
+        stopped.cancel()
+
+
+async def _watch_lag(shell: Shell) -> None:
+    while True:
+        started = shell.clock.monotonic()
+        await shell.clock.sleep(_LAG_EVERY_S)
+        shell.metrics.runtime.loop_lag.observe(max(0.0, shell.clock.monotonic() - started - _LAG_EVERY_S))
+
+
+async def _refresh_token(connection: Connection, clock: Clock) -> None:
+    while True:
+        await clock.sleep(_TOKEN_EVERY_S)
+        await connection.refresh()
