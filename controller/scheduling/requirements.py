@@ -270,13 +270,14 @@ class Requirements(Mapping[str, Requirement]):
             wanted, known = incoming[key], self._by_key.get(key)
             if known is None:
                 if key not in allow_undefined and not wanted.is_negative:
-                    return f"label {key!r} does not have known values{self._guess(key, allow_undefined)}"
+                    return f"label {key!r} does not have known values{self.guess(key, allow_undefined)}"
             elif not known.overlaps(wanted) and not (known.is_negative and wanted.is_negative):
                 return f"key {key}, {wanted} not in {known}"
         return None
 
-    def _guess(self, key: str, allow_undefined: frozenset[str]) -> str:
-        known = sorted({*self._by_key, *allow_undefined})
+    def guess(self, key: str, others: frozenset[str] = _NO_VALUES) -> str:
+        """Return a hint at the known key that looks most like this one, empty when none does."""
+        known = sorted({*self._by_key, *others})
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.8)
         return f" (typo of {near[0]!r}?)" if near else ""
 

@@ -54,6 +54,8 @@ class StateNode:
     ready: bool = True
     """The Node's Ready condition is True; budgets count nodes that are not."""
     created: datetime | None = None
+    termination_deadline: datetime | None = None
+    """When a node that is being deleted is ended whatever still runs on it."""
     last_pod_event: datetime | None = None
     initialized_at: datetime | None = None
 
