@@ -20,6 +20,7 @@ import attrs
 __all__ = [
     "QUANTITY_PATTERN",
     "Quantity",
+    "cached_quantity",
     "format_resources",
     "parse_quantity",
     "parse_resources",
@@ -101,11 +102,12 @@ def parse_quantity(raw: str | int | Quantity) -> Quantity:
     Amounts over 2^63-1 whole units count as that many, as in Kubernetes.
     Raises ValueError, with the text, when it is not a quantity.
     """
-    return raw if isinstance(raw, Quantity) else _parse(raw)
+    return raw if isinstance(raw, Quantity) else cached_quantity(raw)
 
 
 @lru_cache(maxsize=65536, typed=True)
-def _parse(raw: str | int) -> Quantity:
+def cached_quantity(raw: str | int) -> Quantity:
+    """Return the exact amount of text or a number, the same object for the same spelling."""
     if isinstance(raw, bool) or not isinstance(raw, (str, int)):
         raise ValueError(f"{raw!r} is not a quantity")
     text = str(raw)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from framework.api.errors import Problem
-from framework.api.wire import parse_time
+from framework.api.scalars import parse_time
 
 __all__ = ["Schema", "structural_problems"]
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from sys import intern
@@ -20,31 +19,22 @@ from typing import Any, Final, Self
 
 import attrs
 
-from framework.api.duration import Duration, format_duration, parse_duration
 from framework.api.errors import InvalidField
-from framework.api.quantity import Quantity, parse_quantity
+from framework.api.scalars import (
+    QUICK_SCALARS,
+    SCALARS,
+    UNFIT,
+    Decoder,
+    Encoder,
+    WrongType,
+    enum_decoder,
+    quick_enum_decoder,
+    scalar_encoder,
+    shown,
+)
 from framework.api.schema import EMPTY, frozen_map, schema_of
 
-__all__ = ["Wire", "WireField", "format_time", "parse_time", "strip_optional", "wire_fields"]
-
-Decoder = Callable[[Any], Any]
-Encoder = Callable[[Any], Any]
-
-_NOT_TEXT: Final = "quote the value"
-
-
-class _Wrong(Exception):
-    """A value of the wrong type, with the path to it collected on the way up."""
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.remedy = remedy
-        self.path: list[str] = []
-
-    def field(self) -> str:
-        path = ".".join(reversed(self.path)).replace(".[", "[")
-        return path or "the object"
+__all__ = ["Wire", "WireField", "decoder_of", "encoder_of", "strip_optional", "wire_fields"]
 
 
 @attrs.frozen(kw_only=True)
@@ -61,7 +51,7 @@ class Wire:
         """Return the object that JSON describes; raises InvalidField for a value of the wrong type."""
         try:
             return typing.cast("Self", _codec(cls).decode(raw))
-        except _Wrong as exc:
+        except WrongType as exc:
             raise InvalidField(
                 obj=cls.describe(raw), field=exc.field(), problem=exc.problem, remedy=exc.remedy
             ) from exc
@@ -122,45 +112,104 @@ def _camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
+@attrs.frozen
+class _Plan:
+    """How to read objects with exactly these keys, all of them known and none required missing."""
+
+    keys: tuple[str, ...]
+    attributes: tuple[str, ...]
+    decoders: tuple[Decoder, ...]
+
+
+_MAX_PLANS: Final = 256
+"""Shapes remembered per class; objects of further shapes are read the exact way."""
+
+
 class _Codec:
-    """The two directions for one class, compiled once."""
+    """The two directions for one class, compiled once.
+
+    Reading tries the quick way, which gives up at anything unusual; the exact way then finds the words.
+    """
 
     def __init__(self, cls: type[Wire]) -> None:
         self._cls = cls
-        fields = wire_fields(cls)
-        self._decoders: dict[str, tuple[str, Decoder]] = {
-            f.name: (f.attribute.name, decoder_of(f.type)) for f in fields
+        self._fields = {member.name: member for member in wire_fields(cls)}
+        self._exact = {
+            name: (member.attribute.name, decoder_of(member.type)) for name, member in self._fields.items()
         }
-        self._required = tuple((f.attribute.name, f.name) for f in fields if f.default is attrs.NOTHING)
-        self._encoders = {f.name: (f.attribute.name, encoder_of(f.type), f.default) for f in fields}
+        self._encoders = {
+            name: (member.attribute.name, encoder_of(member.type), member.default)
+            for name, member in self._fields.items()
+        }
+        self._required = tuple(
+            (member.attribute.name, name)
+            for name, member in self._fields.items()
+            if member.default is attrs.NOTHING
+        )
+        self._always = frozenset(
+            name for name, member in self._fields.items() if _is_required(member.attribute)
+        )
+        self._plans: dict[tuple[str, ...], _Plan | None] = {}
 
     def decode(self, raw: Any) -> Wire:
+        """Return the object; raises WrongType."""
+        try:
+            return self.decode_quickly(raw)
+        except UNFIT:
+            return self.decode_exactly(raw)
+
+    def decode_quickly(self, raw: Any) -> Wire:
+        """Return the object; raises one of UNFIT for anything out of the ordinary."""
+        if raw.__class__ is not dict:
+            raise TypeError
+        keys = tuple(raw)
+        try:
+            plan = self._plans[keys]
+        except KeyError:
+            plan = self._plan(keys)
+        if plan is None:
+            return self.decode_exactly(raw)
+        values = [decode(value) for decode, value in zip(plan.decoders, raw.values(), strict=False)]
+        return self._cls(wire_keys=plan.keys, **dict(zip(plan.attributes, values, strict=False)))
+
+    def decode_exactly(self, raw: Any) -> Wire:
+        """Return the object; raises WrongType with the path to the first value of the wrong type."""
         if not isinstance(raw, Mapping):
-            raise _Wrong(f"is not a map ({_shown(raw)})", "write its fields as key: value pairs")
-        decoders = self._decoders
+            raise WrongType(f"is not a map ({shown(raw)})", "write its fields as key: value pairs")
         values: dict[str, Any] = {}
-        extra: dict[str, Any] | None = None
+        extra: dict[str, Any] = {}
         for key, value in raw.items():
-            known = decoders.get(key)
+            known = self._exact.get(key)
             if known is None:
-                extra = {} if extra is None else extra
                 extra[key] = value
             elif value is not None:
                 try:
                     values[known[0]] = known[1](value)
-                except _Wrong as exc:
+                except WrongType as exc:
                     exc.path.append(key)
                     raise
         for attribute, name in self._required:
             if attribute not in values:
-                missing = _Wrong("is missing", "add it")
+                missing = WrongType("is missing", "add it")
                 missing.path.append(name)
                 raise missing
-        if extra is not None:
-            values["extra"] = types.MappingProxyType(extra)
-        return self._cls(wire_keys=_shared(tuple(raw)), **values)
+        return self._cls(wire_keys=_shared(tuple(raw)), extra=frozen_map(extra), **values)
+
+    def _plan(self, keys: tuple[str, ...]) -> _Plan | None:
+        members = [self._fields.get(key) for key in keys]
+        known = [member for member in members if member is not None]
+        given = {member.attribute.name for member in known}
+        plan = None
+        if len(known) == len(keys) and all(attribute in given for attribute, _ in self._required):
+            attributes = tuple(member.attribute.name for member in known)
+            decoders = tuple(quick_decoder_of(member.type) for member in known)
+            plan = _Plan(_shared(keys), attributes, decoders)
+        if len(self._plans) < _MAX_PLANS:
+            self._plans[keys] = plan
+        return plan
 
     def encode(self, source: Wire) -> dict[str, Any]:
+        """Return the JSON form."""
         found: dict[str, Any] = {}
         for key in source.wire_keys:
             known = self._encoders.get(key)
@@ -173,11 +222,18 @@ class _Codec:
         for name, (attribute, encode, default) in self._encoders.items():
             if name not in found:
                 value = getattr(source, attribute)
-                if value is not default and value != default:
+                made_here = not source.wire_keys and name in self._always and value is not None
+                if made_here or (value is not default and value != default):
                     found[name] = encode(value)
         for key, value in source.extra.items():
             found.setdefault(key, value)
         return found
+
+
+def _is_required(attribute: attrs.Attribute[Any]) -> bool:
+    """Tell whether the API server demands the field although it has a default here."""
+    schema = schema_of(attribute)
+    return schema is not None and schema.required
 
 
 _CODECS: Final[dict[type[Wire], _Codec]] = {}
@@ -197,117 +253,48 @@ def _shared(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(intern(key) if type(key) is str else key for key in keys)
 
 
-# --- types to decoders -------------------------------------------------------------------------
+# --- types to decoders and encoders ------------------------------------------------------------
 
 
 def decoder_of(hint: Any) -> Decoder:
-    """Return the function that reads a JSON value of that type; raises TypeError for a type not foreseen."""
+    """Return the exact decoder of a type; raises TypeError for a type not foreseen."""
     hint, _ = strip_optional(hint)
     origin = typing.get_origin(hint)
-    if hint is Any or hint is object:
-        return _same
     if origin is tuple:
         return _list_decoder(decoder_of(typing.get_args(hint)[0]))
     if origin is not None and issubclass(origin, Mapping):
         return _map_decoder(decoder_of(typing.get_args(hint)[1]))
-    if hint in _SCALARS:
-        return _SCALARS[hint]
+    if hint in SCALARS:
+        return SCALARS[hint]
     if issubclass(hint, StrEnum):
-        return _enum_decoder(hint)
+        return enum_decoder(hint)
     if issubclass(hint, Wire):
-        return lambda raw: _codec(hint).decode(raw)
+        return lambda raw: _codec(hint).decode_exactly(raw)
     raise TypeError(f"no wire form for {hint!r}")
 
 
-def _same(raw: Any) -> Any:
-    return raw
-
-
-def _text(raw: Any) -> str:
-    if type(raw) is not str:
-        raise _Wrong(f"is not text ({_shown(raw)})", _NOT_TEXT)
-    return intern(raw) if len(raw) <= _INTERNED_LENGTH else raw
-
-
-_INTERNED_LENGTH: Final = 63
-"""Label values and shorter: the same few thousand words over and over."""
-
-
-def _whole(raw: Any) -> int:
-    if type(raw) is not int:
-        raise _Wrong(f"is not a whole number ({_shown(raw)})", "write digits without quotes or fraction")
-    return raw
-
-
-def _number(raw: Any) -> float:
-    if type(raw) is not int and type(raw) is not float:
-        raise _Wrong(
-            f"is not a number ({_shown(raw)})", "write digits without quotes, with a point if need be"
-        )
-    return raw
-
-
-def _flag(raw: Any) -> bool:
-    if type(raw) is not bool:
-        raise _Wrong(f"is not true or false ({_shown(raw)})", "write true or false without quotes")
-    return raw
-
-
-def _quantity(raw: Any) -> Quantity:
-    try:
-        return parse_quantity(raw)
-    except (ValueError, TypeError) as exc:
-        remedy = "write a number with an optional suffix, such as 500m, 2 or 16Gi"
-        raise _Wrong(f"is not a quantity ({_shown(raw)})", remedy) from exc
-
-
-def _duration(raw: Any) -> Duration | None:
-    try:
-        return parse_duration(_text(raw))
-    except ValueError as exc:
-        remedy = "write hours, minutes and seconds, such as 720h, 1h30m or 0s"
-        raise _Wrong(f"is not a duration ({_shown(raw)})", remedy) from exc
-
-
-def _time(raw: Any) -> datetime:
-    try:
-        return parse_time(_text(raw))
-    except ValueError as exc:
-        remedy = "write RFC 3339, such as 2026-01-31T09:30:00Z"
-        raise _Wrong(f"is not an instant ({_shown(raw)})", remedy) from exc
-
-
-_SCALARS: Final[Mapping[Any, Decoder]] = {
-    str: _text,
-    int: _whole,
-    float: _number,
-    bool: _flag,
-    Quantity: _quantity,
-    Duration: _duration,
-    datetime: _time,
-}
-
-
-def _enum_decoder(enum: type[StrEnum]) -> Decoder:
-    members = {member.value: member for member in enum}
-    allowed = ", ".join(members)
-
-    def decode(raw: Any) -> StrEnum:
-        member = members.get(raw) if type(raw) is str else None
-        if member is None:
-            raise _Wrong(f"is not one of its values ({_shown(raw)})", f"use one of {allowed}")
-        return member
-
-    return decode
+def quick_decoder_of(hint: Any) -> Decoder:
+    """Return the quick decoder of a type."""
+    hint, _ = strip_optional(hint)
+    origin = typing.get_origin(hint)
+    if origin is tuple:
+        return _quick_list_decoder(quick_decoder_of(typing.get_args(hint)[0]))
+    if origin is not None:
+        return _quick_map_decoder(quick_decoder_of(typing.get_args(hint)[1]))
+    if hint in QUICK_SCALARS:
+        return QUICK_SCALARS[hint]
+    if issubclass(hint, StrEnum):
+        return quick_enum_decoder(hint)
+    return _codec(hint).decode_quickly
 
 
 def _list_decoder(item: Decoder) -> Decoder:
     def decode(raw: Any) -> tuple[Any, ...]:
         if not isinstance(raw, (list, tuple)):
-            raise _Wrong(f"is not a list ({_shown(raw)})", "write its items as - item lines")
+            raise WrongType(f"is not a list ({shown(raw)})", "write its items as - item lines")
         try:
             return tuple([item(value) for value in raw])
-        except _Wrong:
+        except WrongType:
             _blame_entry(item, ((f"[{index}]", value) for index, value in enumerate(raw)))
             raise
 
@@ -317,27 +304,42 @@ def _list_decoder(item: Decoder) -> Decoder:
 def _map_decoder(item: Decoder) -> Decoder:
     def decode(raw: Any) -> Mapping[str, Any]:
         if not isinstance(raw, Mapping):
-            raise _Wrong(f"is not a map ({_shown(raw)})", "write it as key: value pairs")
+            raise WrongType(f"is not a map ({shown(raw)})", "write it as key: value pairs")
         try:
             return frozen_map({intern(key): item(value) for key, value in raw.items() if value is not None})
-        except (_Wrong, TypeError):
+        except (WrongType, TypeError):
             _blame_entry(item, ((str(key), value) for key, value in raw.items() if value is not None))
             raise
 
     return decode
 
 
-def _blame_entry(item: Decoder, entries: typing.Iterable[tuple[str, Any]]) -> None:
+def _blame_entry(item: Decoder, entries: Iterable[tuple[str, Any]]) -> None:
     """Raise again for the first entry that does not decode, with its place in the path."""
     for place, value in entries:
         try:
             item(value)
-        except _Wrong as exc:
+        except WrongType as exc:
             exc.path.append(place)
             raise
 
 
-# --- types to encoders -------------------------------------------------------------------------
+def _quick_list_decoder(item: Decoder) -> Decoder:
+    def decode(raw: Any) -> tuple[Any, ...]:
+        if raw.__class__ is not list:
+            raise TypeError
+        return tuple(map(item, raw))
+
+    return decode
+
+
+def _quick_map_decoder(item: Decoder) -> Decoder:
+    def decode(raw: Any) -> Mapping[str, Any]:
+        if raw.__class__ is not dict:
+            raise TypeError
+        return frozen_map(dict(zip(map(intern, raw), map(item, raw.values()), strict=True)))
+
+    return decode
 
 
 def encoder_of(hint: Any) -> Encoder:
@@ -347,42 +349,9 @@ def encoder_of(hint: Any) -> Encoder:
     if origin is tuple:
         item = encoder_of(typing.get_args(hint)[0])
         return lambda values: [item(value) for value in values]
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+    if origin is not None:
         entry = encoder_of(typing.get_args(hint)[1])
         return lambda values: {key: entry(value) for key, value in values.items()}
-    if hint is Quantity:
-        return lambda quantity: quantity.wire
-    if hint is Duration:
-        return format_duration
-    if hint is datetime:
-        return format_time
-    if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return str
-    if isinstance(hint, type) and issubclass(hint, Wire):
+    if issubclass(hint, Wire):
         return lambda value: value.to_wire()
-    return _same
-
-
-# --- instants ----------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=4096)
-def parse_time(text: str) -> datetime:
-    """Return the instant an RFC 3339 text names, in UTC; raises ValueError for anything else."""
-    instant = datetime.fromisoformat(text)
-    if instant.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone")
-    return instant.astimezone(UTC)
-
-
-def format_time(instant: datetime) -> str:
-    """Return RFC 3339 in UTC, whole seconds unless there is a fraction (then microseconds)."""
-    utc = instant.astimezone(UTC)
-    shape = "%Y-%m-%dT%H:%M:%S.%fZ" if utc.microsecond else "%Y-%m-%dT%H:%M:%SZ"
-    return utc.strftime(shape)
-
-
-def _shown(raw: Any) -> str:
-    """Return a value as an error shows it, cut to a readable length."""
-    text = repr(raw)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return scalar_encoder(hint)
