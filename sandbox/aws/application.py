@@ -20,14 +20,13 @@ from moto.ec2.exceptions import FilterNotImplementedError
 
 from controller.clock import Clock
 from sandbox.aws import control_api, pricing
+from sandbox.aws.account import prepare_region
 from sandbox.aws.calls import Call, read_call
-from sandbox.aws.ec2.images import load_images
 from sandbox.aws.eks import service as eks
 from sandbox.aws.errors import AwsError, NotModelled, Protocol, Response, rendered
 from sandbox.aws.faults import Fault
-from sandbox.aws.parameters import load_parameters
 from sandbox.aws.recorder import RequestRecord
-from sandbox.aws.world import ACCOUNT, World
+from sandbox.aws.world import World
 
 __all__ = ["Application"]
 
@@ -128,21 +127,6 @@ class Application:
             (k, v) for k, v in captured["headers"] if k.lower() not in ("content-type", "content-length")
         )
         return Response(status=captured["status"], body=body, content_type=kind, headers=kept)
-
-
-def prepare_region(world: World, region: str) -> None:
-    """Load a region's images and parameters at its first use. Raises NotModelled for an unknown region."""
-    if region in world.prepared_regions:
-        return
-    from moto.ec2 import ec2_backends
-
-    try:
-        backend = ec2_backends[ACCOUNT][region]
-    except KeyError as exc:
-        raise NotModelled(f"region {region}") from exc
-    load_images(world, backend, region)
-    load_parameters(world, region)
-    world.prepared_regions.add(region)
 
 
 def _suffer(fault: Fault) -> None:

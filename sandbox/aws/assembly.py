@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from moto.core.base_backend import BackendDict
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from controller.clock import Clock, SystemClock
 from sandbox.aws import iam
-from sandbox.aws.application import Application, prepare_region
+from sandbox.aws.account import empty
+from sandbox.aws.application import Application
 from sandbox.aws.ec2 import service as ec2
 from sandbox.aws.world import World
 
@@ -21,9 +21,8 @@ __all__ = ["application", "new_world"]
 
 def new_world(region: str, clock: Clock | None = None) -> World:
     """Return an empty account; moto's state of this process is thrown away."""
-    BackendDict.reset()
     world = World(now=(clock or SystemClock()).now, region=region)
-    prepare_region(world, region)
+    empty(world)
     return world
 
 

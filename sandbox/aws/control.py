@@ -57,6 +57,10 @@ class Control:
         """Switch all faults and shortages off; forget the request log too if asked."""
         self._call("POST", "clear", {"requests": requests})
 
+    def reset(self) -> None:
+        """Start over with an empty account; timings, the cluster endpoint and the request log stay."""
+        self._call("POST", "reset", {})
+
     def requests(self, *, since: int = 0, action: str | None = None) -> tuple[RequestRecord, ...]:
         """Return the answered requests after a number, oldest first."""
         found = self._call("GET", "requests", since=since, action=action)

@@ -16,6 +16,7 @@ import attrs
 from moto.ec2 import ec2_backends
 
 from sandbox.aws import events
+from sandbox.aws.account import empty
 from sandbox.aws.costs import costs
 from sandbox.aws.ec2 import states
 from sandbox.aws.ec2.launching import all_instances
@@ -96,6 +97,12 @@ def _clear(ask: Ask) -> Any:
     ask.world.shortages.clear()
     if ask.body.get("requests"):
         ask.world.requests.clear()
+    return {}
+
+
+def _reset(ask: Ask) -> Any:
+    """Start over with an empty account."""
+    empty(ask.world)
     return {}
 
 
@@ -233,5 +240,6 @@ ROUTES: Mapping[tuple[str, str], Callable[[Ask], Any]] = {
     ("POST", "interrupt"): _interrupt,
     ("POST", "nodes"): _set_nodes,
     ("POST", "parameter"): _parameter,
+    ("POST", "reset"): _reset,
     ("POST", "state"): _set_state,
 }

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import moto.iam.urls
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+from moto.iam.models import AWSManagedPolicy, iam_backends
 from moto.iam.responses import IamResponse
 
 from sandbox.aws.errors import AwsError
+from sandbox.aws.world import ACCOUNT
 
-__all__ = ["install"]
+__all__ = ["install", "load_managed_policies"]
 
 SPOT_SERVICE = "spot.amazonaws.com"
 ROLE_NAMES = {
@@ -46,9 +50,7 @@ class Iam(IamResponse):  # type: ignore[misc]  # moto is not typed here
             )
         answer = super().create_service_linked_role()
         if name:
-            role = answer.result["Role"]
-            role.name = name
-            role.arn = f"{role.arn.rsplit('/', 1)[0]}/{name}"
+            answer.result["Role"].name = name
         return answer
 
 
@@ -64,6 +66,22 @@ def _check_trust(document: str | None) -> None:
         missing = [field for field in ("Effect", "Principal", "Action") if field not in statement]
         if missing:
             raise AwsError("MalformedPolicyDocument", f"Missing required field {missing[0]}")
+
+
+@cache
+def _managed_policies() -> tuple[Any, ...]:
+    """Return AWS's managed policies; made once, since that takes half a second."""
+    documents = json.loads(aws_managed_policies_data)
+    return tuple(AWSManagedPolicy.from_data(name, ACCOUNT, "aws", data) for name, data in documents.items())
+
+
+def load_managed_policies() -> None:
+    """Put AWS's managed policies, attached to nothing, into the account."""
+    backend = iam_backends[ACCOUNT]["aws"]
+    for policy in _managed_policies():
+        policy.attachment_count = 0
+        backend.managed_policies[policy.arn] = policy
+    backend.aws_managed_policies = list(_managed_policies())
 
 
 def install() -> None:

@@ -30,7 +30,6 @@ TICK_SECONDS = 0.1
 """How late a state change and its event may be when nobody asks."""
 _SETTINGS = {
     "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # the catalogue has the images; 1,282 more slow every launch
-    "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
 }
 
 
