@@ -5,3 +5,10 @@ frozen `World`; the loop and the queue are the only parts that act. Spec: core/d
 """
 
 from __future__ import annotations
+
+from controller.disruption.build import Disruption, build, methods
+from controller.disruption.controller import LoopSettings
+from controller.disruption.decisions import DecisionLog
+from controller.disruption.world import Gates, World
+
+__all__ = ["DecisionLog", "Disruption", "Gates", "LoopSettings", "World", "build", "methods"]

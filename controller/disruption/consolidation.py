@@ -61,10 +61,10 @@ def settled(candidate: Candidate) -> Reason | None:
 class Consolidator:
     """Judges sets of candidates on one picture."""
 
-    def __init__(self, world: World, simulator: Simulator | None = None) -> None:
-        """Keep the picture; a simulator may be shared with other users of the same picture."""
+    def __init__(self, world: World, simulator: Simulator) -> None:
+        """Keep the picture and its simulator."""
         self._world = world
-        self._simulator = simulator or Simulator(world)
+        self._simulator = simulator
         self._book = PriceBook(world.types_by_name)
 
     @property

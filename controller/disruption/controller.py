@@ -21,8 +21,10 @@ from controller.disruption.budgets import Allowance, budget_problems
 from controller.disruption.candidates import Survey, survey
 from controller.disruption.command import Command, ConsolidationType
 from controller.disruption.decisions import Decision, DecisionLog, Outcome
+from controller.disruption.history import Journal
 from controller.disruption.marks import Marks
 from controller.disruption.method import Method, Proposal, Turn, eligible
+from controller.disruption.pauses import RolloutPauses
 from controller.disruption.policy import policies
 from controller.disruption.ports import Cluster, InstanceTypes, Offload, Publisher
 from controller.disruption.queue import CommandAborted, CommandQueue
@@ -96,6 +98,7 @@ class DisruptionLoop:
         clock: Clock,
         offload: Offload,
         decisions: DecisionLog,
+        journal: Journal,
         settings: LoopSettings,
     ) -> None:
         """Keep the arguments."""
@@ -108,8 +111,10 @@ class DisruptionLoop:
         self._clock = clock
         self._offload = offload
         self._decisions = decisions
+        self._journal = journal
         self._settings = settings
         self._marks = Marks(client, cluster, clock)
+        self._pauses = RolloutPauses(client, cluster, clock, journal)
         self._memory = {id(method): _Memory() for method in methods}
 
     async def reconcile(self, key: Key) -> Requeue:
@@ -143,6 +148,7 @@ class DisruptionLoop:
             options=self._settings.options,
             busy=self._queue.busy,
             gates=self._settings.gates,
+            history=self._journal.history(snapshot.now),
             policies=policies(snapshot.pools, snapshot.scheduling_configs),
         )
 
@@ -164,6 +170,8 @@ class DisruptionLoop:
             return False
         started = self._clock.monotonic()
         world = await self.picture()
+        if method.reason is DisruptionReason.DRIFTED:
+            await self._pauses.sync(world)
         turn, proposal = await self._offload(lambda: self._propose(method, world, memory.unreached))
         self._observe(method, self._clock.monotonic() - started, proposal)
         self._tell(method, turn, proposal)

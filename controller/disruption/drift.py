@@ -5,19 +5,18 @@ Called by the loop after static drift. Pure; nothing is validated after a wait, 
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from controller.disruption.command import Candidate, Command, ConsolidationType
+from controller.disruption.drifting import drifted_since, not_drifted
 from controller.disruption.method import Proposal, Turn, eligible, held_by_budget
 from controller.disruption.reasons import BlockCode, blocked
+from controller.disruption.rollout import held_by_rollout
 from controller.disruption.simulation import Simulation
 from controller.scheduling import Reason
-from framework.api import ClaimCondition, DisruptionReason, conditions
+from framework.api import DisruptionReason
 
-__all__ = ["Drift", "drifted_since", "not_drifted"]
-
-_BEGINNING: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+__all__ = ["Drift"]
 
 
 class Drift:
@@ -46,6 +45,10 @@ class Drift:
                 held = True
                 refusals[candidate.name] = held_by_budget(candidate, allowance)
                 continue
+            hold = held_by_rollout(candidate, turn.world)
+            if hold is not None:
+                refusals[candidate.name] = hold
+                continue
             simulation = turn.simulator.without((candidate,))
             failure = simulation.reason()
             if failure is None:
@@ -64,16 +67,3 @@ class Drift:
             replacements=tuple(each for each in simulation.claims if moving.intersection(each.pods)),
             placements=simulation.placements,
         )
-
-
-def not_drifted(candidate: Candidate) -> Reason | None:
-    """Return that the claim is not drifted, or None."""
-    if conditions.is_true(candidate.claim.status.conditions, ClaimCondition.DRIFTED):
-        return None
-    return blocked(BlockCode.NOT_DRIFTED, "the node is not drifted", obj=f"Node/{candidate.name}")
-
-
-def drifted_since(candidate: Candidate) -> datetime:
-    """Return since when the claim is drifted; the beginning of time when it does not say."""
-    found = conditions.get(candidate.claim.status.conditions, ClaimCondition.DRIFTED)
-    return (found.last_transition_time if found is not None else None) or _BEGINNING

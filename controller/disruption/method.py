@@ -19,6 +19,7 @@ from controller.disruption.consolidation import Consolidator
 from controller.disruption.reasons import BlockCode, blocked
 from controller.disruption.simulation import Expired, Simulator
 from controller.disruption.world import World
+from controller.disruption.worth import Worth
 from controller.scheduling import Reason
 from framework.api import DisruptionReason
 
@@ -38,13 +39,18 @@ class Turn:
 
     @cached_property
     def simulator(self) -> Simulator:
-        """Return the simulator of the picture, made at first use."""
+        """Return the simulator of the picture for drift, made at first use."""
         return Simulator(self.world)
 
     @cached_property
     def consolidator(self) -> Consolidator:
         """Return the consolidator of the picture, made at first use."""
-        return Consolidator(self.world, self.simulator)
+        return Consolidator(self.world, Simulator(self.world, protect_settling=True))
+
+    @cached_property
+    def worth(self) -> Worth:
+        """Return the judge of what is worth the trouble, made at first use."""
+        return Worth(self.world)
 
     def allowances(self, reason: DisruptionReason) -> Mapping[str, Allowance]:
         """Return what the budgets allow, by pool."""

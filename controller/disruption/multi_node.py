@@ -14,6 +14,7 @@ from controller.disruption.consolidation import consolidatable
 from controller.disruption.method import Proposal, Turn, eligible, held_by_budget
 from controller.disruption.reasons import BlockCode, blocked
 from controller.disruption.simulation import Expired
+from controller.disruption.worth import resting
 from controller.scheduling import PlannedClaim, Reason
 from framework.api import DisruptionReason
 
@@ -47,6 +48,8 @@ class MultiNode:
             if ledger.left(candidate.pool.name) <= 0:
                 held = True
                 refusals[candidate.name] = held_by_budget(candidate, allowances[candidate.pool.name])
+            elif (rest := resting(candidate, turn.world)) is not None:
+                refusals[candidate.name] = rest
             elif candidate.empty:
                 text = "no pod needs the node; emptiness removes it when its budget allows"
                 refusals[candidate.name] = blocked(BlockCode.EMPTY, text, obj=f"Node/{candidate.name}")
@@ -77,12 +80,12 @@ class MultiNode:
         outcome = turn.consolidator.evaluate(row, self.consolidation_type, expired=expired)
         if isinstance(outcome, Reason):
             return None
-        if not outcome.replacements:
-            return outcome
-        planned = without_same_type(turn, outcome.replacements[0], row)
-        if planned is None:
-            return None
-        return turn.consolidator.replaced(outcome, planned)
+        if outcome.replacements:
+            planned = without_same_type(turn, outcome.replacements[0], row)
+            if planned is None:
+                return None
+            outcome = turn.consolidator.replaced(outcome, planned)
+        return outcome if turn.worth.objection(outcome) is None else None
 
 
 def without_same_type(turn: Turn, planned: PlannedClaim, row: Sequence[Candidate]) -> PlannedClaim | None:

@@ -21,6 +21,7 @@ from controller.disruption import notices
 from controller.disruption.command import Candidate, Command
 from controller.disruption.costs import node_price
 from controller.disruption.decisions import Decision, DecisionLog, Outcome
+from controller.disruption.history import Journal
 from controller.disruption.marks import Marks
 from controller.disruption.ports import Cluster, Launcher, Publisher
 from controller.disruption.reasons import BlockCode, blocked
@@ -84,6 +85,7 @@ class CommandQueue:
         clock: Clock,
         random: Random,
         decisions: DecisionLog,
+        journal: Journal,
         nomination: timedelta,
     ) -> None:
         """Keep the arguments; `nomination` is how long a node that is to take pods is left alone."""
@@ -95,6 +97,7 @@ class CommandQueue:
         self._clock = clock
         self._random = random
         self._decisions = decisions
+        self._journal = journal
         self._nomination = nomination
         self._marks = Marks(client, cluster, clock)
         self._running: dict[str, _Running] = {}
@@ -129,6 +132,7 @@ class CommandQueue:
         self._cluster.mark_for_deletion(running.claims)
         self._nominate(running)
         self._count(running.command)
+        self._journal.started(running.command, running.started)
         self._record(running, Outcome.STARTED)
 
     async def reconcile(self, key: Key) -> Requeue:
@@ -277,6 +281,7 @@ class CommandQueue:
         for candidate in running.command.candidates:
             await self._delete(candidate, running.command)
         del self._running[running.id]
+        self._journal.completed(running.command, self._launched_types(running), self._clock.now())
         self._record(running, Outcome.COMPLETED)
         _log.debug("disruption command finished", **{"command-id": running.id})
 
@@ -303,6 +308,8 @@ class CommandQueue:
             await self._marks.clear(candidate.name, candidate.claim.name)
         self._cluster.unmark_for_deletion(running.claims)
         del self._running[running.id]
+        if reason.code in (BlockCode.REPLACEMENT_GONE, BlockCode.TIMED_OUT):
+            self._journal.replacement_failed(command)
         self._metrics.disruption.queue_failures.labels(
             decision=str(command.decision),
             reason=command.reason.lower(),
@@ -339,6 +346,12 @@ class CommandQueue:
         if len(known) < len(before) + len(after):
             return None
         return sum(known[: len(before)]) - sum(known[len(before) :])
+
+    def _launched_types(self, running: _Running) -> tuple[str, ...]:
+        found = (self._cluster.claims.get(name) for name in running.replacements)
+        return tuple(
+            claim.metadata.labels.get(labels.INSTANCE_TYPE, "") for claim in found if claim is not None
+        )
 
     def _launched_prices(self, running: _Running) -> Iterator[float | None]:
         for name in running.replacements:

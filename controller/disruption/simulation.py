@@ -7,6 +7,7 @@ runs the engine. Pure; never marks or moves anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import attrs
 
@@ -20,17 +21,23 @@ from controller.scheduling import (
     Pod,
     Problem,
     Reason,
+    Snapshot,
+    StateNode,
+    Taint,
     is_currently_reschedulable,
     is_provisionable,
     solve,
 )
+from framework.api import labels
 
 __all__ = ["Expired", "Simulation", "Simulator", "never"]
 
 Expired = Callable[[], bool]
 """Whether the time for the search is over; asked often."""
 
-_SHOWN_PODS = 5
+_SHOWN_PODS: Final = 5
+_SETTLING: Final = Taint(f"{labels.GROUP}/settling")
+"""Exists in simulations only."""
 
 
 def never() -> bool:
@@ -71,9 +78,14 @@ class Simulation:
 class Simulator:
     """Runs simulations on one picture; what does not depend on the candidates is worked out once."""
 
-    def __init__(self, world: World) -> None:
-        """Collect the pods that every simulation has to place as well."""
+    def __init__(self, world: World, *, protect_settling: bool = False) -> None:
+        """Collect the pods that every simulation has to place as well.
+
+        With `protect_settling`, nodes that only just came or filled take no pods, where that is asked for:
+        by the gate of that name or by the cooldown of a SchedulingConfig.
+        """
         self._world = world
+        self._snapshot = _without_room_on_settling(world) if protect_settling else world.snapshot
         self._pending = tuple(pod for pod in world.snapshot.pods if is_provisionable(pod))
         self._leaving = tuple(
             pod
@@ -101,7 +113,7 @@ class Simulator:
 
     def _solve(self, pods: tuple[Pod, ...], excluded: frozenset[str], expired: Expired) -> Plan:
         problem = Problem(
-            snapshot=self._world.snapshot,
+            snapshot=self._snapshot,
             pods=pods,
             instance_types=self._world.launchable,
             options=attrs.evolve(self._world.options, excluded=excluded),
@@ -124,3 +136,27 @@ class Simulator:
                 text = f"pod {placed.pod_key} would go to {node.name}, which is uninitialized"
                 failed[placed.pod_key] = blocked(BlockCode.NOT_INITIALIZED, text, obj=f"Pod/{placed.pod_key}")
         return tuple(sorted(failed.items()))
+
+
+def _without_room_on_settling(world: World) -> Snapshot:
+    """Return the snapshot with a taint on every settling node, so that none is packed onto it."""
+    if not world.gates.protect_settling_nodes and not any(each.cooldown for each in world.policies.values()):
+        return world.snapshot
+    nodes = tuple(
+        attrs.evolve(node, taints=(*node.taints, _SETTLING)) if _settles(world, node) else node
+        for node in world.snapshot.nodes
+    )
+    return attrs.evolve(world.snapshot, nodes=nodes)
+
+
+def _settles(world: World, node: StateNode) -> bool:
+    """Return whether the node is too young, or was too lately filled, to take pods of consolidated nodes."""
+    pool = world.pools.get(node.pool or "")
+    if pool is None or node.initialized_at is None:
+        return False
+    if world.now - node.initialized_at < world.policy(pool.name).cooldown:
+        return True
+    after = pool.spec.disruption.consolidate_after
+    if not world.gates.protect_settling_nodes or after is None:
+        return False
+    return world.now - (node.last_pod_event or node.initialized_at) < after

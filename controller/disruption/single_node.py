@@ -14,6 +14,7 @@ from controller.disruption.command import Candidate, Command, ConsolidationType,
 from controller.disruption.consolidation import consolidatable
 from controller.disruption.method import Proposal, Turn, eligible, held_by_budget
 from controller.disruption.reasons import BlockCode, blocked
+from controller.disruption.worth import resting
 from controller.scheduling import Reason
 from framework.api import DisruptionReason
 
@@ -61,7 +62,13 @@ class SingleNode:
         if candidate.empty:
             text = "no pod needs the node; emptiness removes it when its budget allows"
             return blocked(BlockCode.EMPTY, text, obj=f"Node/{candidate.name}")
-        return turn.consolidator.evaluate((candidate,), self.consolidation_type)
+        rest = resting(candidate, turn.world)
+        if rest is not None:
+            return rest
+        outcome = turn.consolidator.evaluate((candidate,), self.consolidation_type)
+        if isinstance(outcome, Command):
+            return turn.worth.objection(outcome) or outcome
+        return outcome
 
 
 def in_turns(candidates: Sequence[Candidate], first: frozenset[str]) -> Iterator[Candidate]:

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from controller.disruption.command import Candidate, Command, ConsolidationType
-from controller.disruption.drift import drifted_since, not_drifted
+from controller.disruption.drifting import drifted_since, not_drifted
 from controller.disruption.method import Proposal, Turn, eligible, held_by_budget
 from controller.disruption.reasons import BlockCode, blocked
 from controller.disruption.world import World

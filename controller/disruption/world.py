@@ -12,6 +12,7 @@ from functools import cached_property
 
 import attrs
 
+from controller.disruption.history import History
 from controller.disruption.policy import DEFAULT_POLICY, Policies, PoolPolicy
 from controller.scheduling import InstanceType, Options, Pod, PodDisruptionBudget, Snapshot, StateNode
 from framework.api import NodeClaim, NodePool, conditions
@@ -43,6 +44,8 @@ class World:
     busy: frozenset[str] = frozenset()
     """Names of the claims that belong to a running command."""
     gates: Gates = Gates()
+    history: History = attrs.field(factory=History)
+    """What was done lately."""
     policies: Policies = attrs.field(factory=dict)
     """What SchedulingConfigs say, by pool name."""
 
