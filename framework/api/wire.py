@@ -233,7 +233,7 @@ class _Codec:
 def _is_required(attribute: attrs.Attribute[Any]) -> bool:
     """Tell whether the API server demands the field although it has a default here."""
     schema = schema_of(attribute)
-    return schema is not None and schema.required
+    return schema is not None and bool(schema.required)
 
 
 _CODECS: Final[dict[type[Wire], _Codec]] = {}

@@ -91,7 +91,7 @@ def test_a_changed_object_writes_the_change_and_keeps_the_rest() -> None:
     assert written == expected
 
 
-def test_a_new_object_writes_only_what_was_said() -> None:
+def test_a_new_object_writes_what_was_said_and_what_the_schema_requires() -> None:
     pool = a_pool(template=a_template(expire_after=None), weight=5)
 
     assert pool.to_wire() == {
@@ -101,6 +101,7 @@ def test_a_new_object_writes_only_what_was_said() -> None:
         "spec": {
             "template": {
                 "spec": {
+                    "requirements": [],
                     "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
                     "expireAfter": "Never",
                 }
