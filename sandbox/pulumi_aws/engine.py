@@ -191,13 +191,18 @@ def _carry_out(
 ) -> Mapping[str, int]:
     if action is Action.PREVIEW:
         preview = stack.preview(on_event=listen)
-        return {operation.value: count for operation, count in preview.change_summary.items()}
+        return {_word(operation): count for operation, count in preview.change_summary.items()}
     calls: Mapping[Action, Callable[..., Any]] = {
         Action.UP: stack.up,
         Action.REFRESH: stack.refresh,
         Action.DESTROY: stack.destroy,
     }
     return dict(calls[action](on_event=listen).summary.resource_changes or {})
+
+
+def _word(operation: automation.OpType) -> str:
+    """The engine's word; the SDK leaves it a plain text in some events."""
+    return automation.OpType(operation).value
 
 
 def _errors(event: engine_events.EngineEvent) -> list[str]:
@@ -217,4 +222,4 @@ def _progress(event: engine_events.EngineEvent) -> Progress | None:
         metadata, step = event.res_op_failed_event.metadata, Step.FAILED
     else:
         return None
-    return Progress(step=step, operation=str(metadata.op.value), urn=metadata.urn)
+    return Progress(step=step, operation=_word(metadata.op), urn=metadata.urn)

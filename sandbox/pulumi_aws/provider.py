@@ -25,7 +25,7 @@ from sandbox.pulumi_aws.checks import Difference, difference, with_defaults
 from sandbox.pulumi_aws.functions import FUNCTIONS
 from sandbox.pulumi_aws.resource import GONE, Resource
 from sandbox.pulumi_aws.session import Session
-from sandbox.pulumi_aws.wire import DEFAULTS, UNKNOWN, Properties, aligned, declared, from_struct, to_struct
+from sandbox.pulumi_aws.wire import DEFAULTS, Properties, aligned, declared, from_struct, to_struct
 
 VERSION = version("pulumi-aws")
 T = TypeVar("T")
@@ -141,8 +141,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         resource = self._resource(token, context)
         inputs = from_struct(request.properties)
         if request.preview:
-            future = dict.fromkeys(schema.outputs(token), UNKNOWN)
-            return provider_pb2.CreateResponse(properties=to_struct({**future, **declared(inputs)}))
+            future = schema.future(token, declared(inputs))
+            return provider_pb2.CreateResponse(properties=to_struct(future))
         identifier = self._attempt(context, lambda: resource.create(self._session, inputs))
         try:
             resource.configure(self._session, identifier, inputs)

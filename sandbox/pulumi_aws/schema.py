@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 import re
+import threading
 import typing
 from collections.abc import Mapping
 from functools import lru_cache
@@ -23,7 +24,7 @@ import pulumi
 import pulumi._types as pulumi_types
 import pulumi_aws
 
-from sandbox.pulumi_aws.wire import Value, is_unknown
+from sandbox.pulumi_aws.wire import UNKNOWN, Value, is_unknown
 
 _SCALARS: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -59,10 +60,15 @@ def tokens() -> Mapping[str, str]:
     }
 
 
+_importing = threading.Lock()
+"""The engine asks for many types at once, and modules of the SDK that import one another must not race."""
+
+
 @lru_cache(maxsize=256)
 def _resource_class(token: str) -> Any:
     module, name = tokens()[token].split(":")
-    return getattr(importlib.import_module(module), name)
+    with _importing:
+        return getattr(importlib.import_module(module), name)
 
 
 @lru_cache(maxsize=256)
@@ -79,6 +85,19 @@ def outputs(token: str) -> frozenset[str]:
     resource = _resource_class(token)
     names = pulumi_types.resource_py_to_pulumi_names(resource)
     return frozenset(names.get(name, name) for name in pulumi_types.resource_types(resource))
+
+
+@lru_cache(maxsize=256)
+def nested_outputs(token: str) -> Mapping[str, frozenset[str]]:
+    """Outputs that are one object → the wire names of its fields, some of which AWS fills in."""
+    kinds = pulumi_types.resource_types(_resource_class(token))
+    names = pulumi_types.resource_py_to_pulumi_names(_resource_class(token))
+    plain = {names.get(name, name): _plain(kind) for name, kind in kinds.items()}
+    return {
+        name: frozenset(pulumi_types.output_type_types(kind))
+        for name, kind in plain.items()
+        if inspect.isclass(kind) and pulumi_types.is_output_type(kind)
+    }
 
 
 @lru_cache(maxsize=1)
@@ -115,6 +134,15 @@ def _plain(kind: Any) -> Any:
         return kind
     options = list(dict.fromkeys(_plain(arg) for arg in typing.get_args(kind) if not _is_wrapper(arg)))
     return options[0] if len(options) == 1 else typing.Union[tuple(options)]  # noqa: UP007 (built at run time)
+
+
+def future(token: str, values: Mapping[str, Value]) -> dict[str, Value]:
+    """The outputs of an object that is still to be made: what was given, the rest unknown."""
+    known = dict(values)
+    for name, fields in nested_outputs(token).items():
+        if isinstance(known.get(name), Mapping):
+            known[name] = {**dict.fromkeys(fields, UNKNOWN), **known[name]}
+    return {**dict.fromkeys(outputs(token), UNKNOWN), **known}
 
 
 def problems(token: str, values: Mapping[str, Value]) -> tuple[Problem, ...]:
