@@ -66,8 +66,13 @@ class Kind(Wire):
 
     def __attrs_post_init__(self) -> None:
         """Fill in version and kind, which are the same for every object of the class."""
-        object.__setattr__(self, "api_version", self.INFO.api_version)
-        object.__setattr__(self, "kind", self.INFO.kind)
+        for name, value in self.implied().items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def implied(cls) -> Mapping[str, Any]:
+        """Return version and kind."""
+        return {"api_version": cls.INFO.api_version, "kind": cls.INFO.kind}
 
     @property
     def name(self) -> str:
