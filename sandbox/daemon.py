@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
@@ -18,6 +19,7 @@ import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from sandbox.errors import SandboxError
+from sandbox.host_pods import CredentialServer, HostPods, Surroundings
 from sandbox.kubernetes.api import Api, ApiError
 from sandbox.nodes import Agent, Cloud, CloudController, kwok_program
 from sandbox.nodes.cloud_controller import PERIOD_S as CLOUD_CONTROLLER_PERIOD_S
@@ -27,6 +29,7 @@ __all__ = ["Config", "Daemon", "run"]
 
 AGENT_PERIOD_S = 0.5
 KWOK_PERIOD_S = 1.0
+RETRY_S = 1.0
 EXPECTED = (ApiError, ClientError, BotoCoreError, urllib3.exceptions.HTTPError, OSError, SandboxError)
 """What a part that is away, or being changed at the same time, looks like."""
 
@@ -50,16 +53,30 @@ class Daemon:
         """Prepare every part; nothing is sent yet."""
         self._config = config
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
         self._processes = ProcessTable(config.directory)
         api = Api.from_kubeconfig(config.kubeconfig)
         self._cloud = Cloud(config.endpoint, config.region)
         self._agent = Agent(self._cloud, api, monotonic=time.monotonic, say=say)
         self._cloud_controller = CloudController(self._agent, api, say=say)
+        self._credentials = CredentialServer(config.endpoint, config.region)
+        around = Surroundings(
+            api=api,
+            processes=self._processes,
+            directory=config.directory,
+            credentials=self._credentials,
+            aws_endpoint=config.endpoint,
+            region=config.region,
+            monotonic=time.monotonic,
+            now=lambda: datetime.now(UTC),
+            say=say,
+            expected=EXPECTED,
+        )
+        self._host_pods = HostPods(around, is_dead=self._agent.is_dead)
 
     def start(self) -> None:
         """Start the loops."""
         self._agent.recover()
+        self._host_pods.recover()
         program = kwok_program(self._config.kubeconfig, self._config.directory / "kwok")
 
         def keep_kwok() -> None:
@@ -69,6 +86,8 @@ class Daemon:
 
         self._loop("kwok", keep_kwok, KWOK_PERIOD_S)
         self._loop("nodes", self._agent.tick, AGENT_PERIOD_S)
+        self._loop("host pods", self._host_pods.follow, 0)
+        self._loop("dead nodes", self._host_pods.check_nodes, AGENT_PERIOD_S)
         self._loop("cloud controller", self._cloud_controller.tick, CLOUD_CONTROLLER_PERIOD_S)
 
     def ask_to_stop(self) -> None:
@@ -79,14 +98,13 @@ class Daemon:
         """Return when the loops have ended; kwok is ended too."""
         while not self._stop.wait(1):
             pass
-        for thread in self._threads:
-            thread.join(timeout=5)
+        self._host_pods.close()
+        self._credentials.close()
         self._agent.close()
         self._processes.stop(["kwok"], grace_s=2)
 
     def _loop(self, name: str, tick: Callable[[], None], period_s: float) -> None:
         thread = threading.Thread(target=self._repeat, args=(name, tick, period_s), name=name, daemon=True)
-        self._threads.append(thread)
         thread.start()
 
     def _repeat(self, name: str, tick: Callable[[], None], period_s: float) -> None:
@@ -100,8 +118,9 @@ class Daemon:
                 if str(exc) != said:
                     said = str(exc)
                     say(f"{name}: {said}; trying again")
+                    self._stop.wait(RETRY_S)
             # A look that took long (thousands of instances) is not repeated at once.
-            self._stop.wait(max(period_s, time.monotonic() - began))
+            self._stop.wait(max(period_s, time.monotonic() - began) if period_s else 0)
 
 
 def say(line: str) -> None:

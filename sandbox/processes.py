@@ -29,12 +29,14 @@ TERM_GRACE_S = 8.0
 
 @attrs.frozen(kw_only=True)
 class Program:
-    """What to run: `command[0]` is a path, `env` is added to this process's own environment."""
+    """What to run: `command[0]` is a path, `env` is added to the variables that it inherits."""
 
     name: str
     command: tuple[str, ...]
     env: Mapping[str, str] = attrs.field(factory=dict)
     cwd: Path | None = None
+    inherits: tuple[str, ...] | None = None
+    """Which of this process's variables it sees; all of them when None."""
 
 
 @attrs.frozen(kw_only=True)
@@ -59,6 +61,7 @@ class ProcessTable:
         """Remember the folder; nothing is read or written yet."""
         self._run = directory / "run"
         self._logs = directory / "logs"
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def log_path(self, name: str) -> Path:
         """Return where the output of process `name` goes."""
@@ -80,7 +83,7 @@ class ProcessTable:
             try:
                 process = subprocess.Popen(
                     program.command,
-                    env={**os.environ, **program.env},
+                    env={**_inherited(program.inherits), **program.env},
                     cwd=program.cwd,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -167,6 +170,13 @@ class ProcessTable:
                 )
             time.sleep(0.03)
 
+    def exit_code(self, name: str) -> int | None:
+        """Return how a process that this table object started ended; None while it runs or when another
+        did.
+        """
+        child = self._children.get(name)
+        return None if child is None else child.poll()
+
     def tail(self, name: str, lines: int = 5) -> str:
         """Return the last lines of a process's log, for an error message."""
         path = self.log_path(name)
@@ -190,6 +200,10 @@ def began(pid: int) -> str | None:
     )
     state, _, start = shown.stdout.strip().partition(" ")
     return None if not start or state.startswith("Z") else start.strip()
+
+
+def _inherited(names: Sequence[str] | None) -> Mapping[str, str]:
+    return os.environ if names is None else {n: os.environ[n] for n in names if n in os.environ}
 
 
 def _signal_group(running: Running, number: signal.Signals) -> None:

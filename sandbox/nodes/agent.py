@@ -77,6 +77,10 @@ class Agent:
         """Drop a silenced node that is deleted."""
         self._silenced.pop(node, None)
 
+    def is_dead(self, node: str) -> bool:
+        """Whether the instance of a node is gone."""
+        return node in self._silenced
+
     def recover(self) -> None:
         """Take over the nodes that an earlier process registered."""
         self._version = self._api.get("/version")["gitVersion"]

@@ -42,10 +42,16 @@ conditions:
 """
 
 _RUNNING = """
-{{ $now := Now }} phase: Running hostIP: {{ NodeIPWith .spec.nodeName | Quote }} podIP: {{ PodIPWith
-.spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or
-.metadata.namespace "" ) | Quote }} startTime: {{ $now | Quote }} conditions: {{ range $type := list
-"Initialized" "Ready" "ContainersReady" }} - lastTransitionTime: {{ $now | Quote }}
+{{ $now := Now }}
+{{ $uid := or .metadata.uid "" }}
+{{ $host := or .spec.hostNetwork false }}
+phase: Running
+hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
+podIP: {{ PodIPWith .spec.nodeName $host $uid .metadata.name .metadata.namespace | Quote }}
+startTime: {{ $now | Quote }}
+conditions:
+{{ range $type := list "Initialized" "Ready" "ContainersReady" }}
+- lastTransitionTime: {{ $now | Quote }}
   status: "True"
   type: {{ $type }}
 {{ end }}
