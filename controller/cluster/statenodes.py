@@ -7,11 +7,13 @@ depends on how far the node has come.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 import attrs
 
 from controller.cluster.objects import Node
 from controller.scheduling import Pod, Resources, StateNode, Taint, is_ephemeral
+from controller.scheduling.podfields import parse_instant
 from framework.api import ClaimCondition, NodeClaim, labels, parse_resources
 from framework.api.conditions import get, is_true
 
@@ -64,9 +66,19 @@ def state_node(node: Node | None, claim: NodeClaim | None, pods: tuple[Pod, ...]
         deleting=claim.deleting or (node is not None and node.deleting),
         nominated=marks.nominated,
         created=claim.metadata.creation_timestamp,
+        termination_deadline=_termination_deadline(claim),
         last_pod_event=claim.status.last_pod_event_time,
         initialized_at=initialization.last_transition_time if initialized and initialization else None,
     )
+
+
+def _termination_deadline(claim: NodeClaim) -> datetime | None:
+    """Return when the node is ended whatever runs on it: as annotated, else by its grace period."""
+    written = claim.metadata.annotations.get(labels.TERMINATION_TIMESTAMP)
+    if written:
+        return parse_instant(written)
+    deleted, grace = claim.metadata.deletion_timestamp, claim.spec.termination_grace_period
+    return None if deleted is None or grace is None else deleted + grace
 
 
 def _unmanaged(node: Node, pods: tuple[Pod, ...], marks: Marks) -> StateNode:

@@ -32,8 +32,8 @@ from controller.scheduling import (
     Pod,
     Problem,
     Snapshot,
-    is_currently_reschedulable,
     is_provisionable,
+    will_need_a_place,
 )
 from framework.api import NodePool
 
@@ -192,8 +192,9 @@ def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
     found = {pod.uid: pod for pod in snapshot.pods if is_provisionable(pod)}
     for node in snapshot.nodes:
         if node.marked_for_deletion:
+            deadline = node.termination_deadline
             for pod in node.pods:
-                if is_currently_reschedulable(pod, snapshot.pdbs, snapshot.now):
+                if will_need_a_place(pod, snapshot.pdbs, snapshot.now, deadline=deadline):
                     found[pod.uid] = pod
     return tuple(found.values())
 

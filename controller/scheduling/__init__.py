@@ -7,6 +7,7 @@ providers fill. Spec: core/scheduling.
 
 from controller.scheduling.evictionbudgets import PodDisruptionBudget
 from controller.scheduling.instancetypes import CapacityType, InstanceType, Offering, in_price_order
+from controller.scheduling.placed import why_placed
 from controller.scheduling.plan import (
     MinValuesPolicy,
     Objective,
@@ -36,6 +37,7 @@ from controller.scheduling.pods import (
     is_reschedulable,
     is_terminal,
     is_terminating,
+    will_need_a_place,
 )
 from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.requirements import Requirement, Requirements
@@ -101,4 +103,6 @@ __all__ = [
     "queue_order",
     "solve",
     "tolerates",
+    "why_placed",
+    "will_need_a_place",
 ]

@@ -47,8 +47,11 @@ __all__ = [
     "is_reschedulable",
     "is_terminal",
     "is_terminating",
+    "will_need_a_place",
 ]
 
+_LEAD: Final = timedelta(minutes=1)
+"""About as long as a node takes to start."""
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -285,6 +288,21 @@ def is_reschedulable(pod: Pod) -> bool:
 def is_currently_reschedulable(pod: Pod, pdbs: Iterable[PodDisruptionBudget], now: datetime) -> bool:
     """Tell whether it is reschedulable and nothing forbids moving it now."""
     return is_reschedulable(pod) and not has_do_not_disrupt(pod, now) and not is_fully_blocked(pod, pdbs, now)
+
+
+def will_need_a_place(
+    pod: Pod, pdbs: Iterable[PodDisruptionBudget], now: datetime, *, deadline: datetime | None
+) -> bool:
+    """Tell whether a pod of a node that goes away must be planned for now.
+
+    One without an owner never comes back. One that nothing may move is planned for shortly before the
+    node's termination deadline ends it, so that its successor finds room.
+    """
+    if not pod.owners or not is_reschedulable(pod):
+        return False
+    if deadline is not None and deadline - now <= _LEAD:
+        return True
+    return is_currently_reschedulable(pod, pdbs, now)
 
 
 def is_fully_blocked(pod: Pod, pdbs: Iterable[PodDisruptionBudget], now: datetime) -> bool:

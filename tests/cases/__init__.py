@@ -1,0 +1,1 @@
+"""Runs case files: public bug reports turned into executable inputs (`python -m tests.cases DIR`)."""
