@@ -40,7 +40,7 @@ from controller.cloud.aws.validation import DryRuns
 from controller.cluster import Mirror
 from controller.kube import Client, ControllerSpec, KubeError, Reconciler, Recorder, Watch, kinds
 
-__all__ = ["AwsOperator", "Surroundings", "build", "make_parts"]
+__all__ = ["AwsOperator", "Surroundings", "assemble", "build"]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -74,8 +74,14 @@ async def build(settings: AwsSettings, around: Surroundings) -> AwsOperator:
         connect, around.clock, user_agent=f"karpenter.sh-{settings.version}", region=settings.region
     )
     await aws.ec2.probe()
-    parts = make_parts(settings, aws, around, dns_ip=await _dns_ip(around.client))
-    await parts.catalogue.refresh()
+    operator = assemble(settings, aws, around, dns_ip=await _dns_ip(around.client))
+    await operator.parts.catalogue.refresh()
+    return operator
+
+
+def assemble(settings: AwsSettings, aws: Aws, around: Surroundings, *, dns_ip: str | None) -> AwsOperator:
+    """Return the provider and its controllers over a connection; nothing is asked of AWS."""
+    parts = _parts(settings, aws, around, dns_ip=dns_ip)
     provider = AwsProvider(parts, around.mirror, around.clock)
     return AwsOperator(provider=provider, parts=parts, controllers=_controllers(parts, provider, around))
 
@@ -90,8 +96,7 @@ async def _dns_ip(client: Client) -> str | None:
     return address if isinstance(address, str) and address not in ("", "None") else None
 
 
-def make_parts(settings: AwsSettings, aws: Aws, around: Surroundings, *, dns_ip: str | None) -> Parts:
-    """Return the provider's parts over a connection."""
+def _parts(settings: AwsSettings, aws: Aws, around: Surroundings, *, dns_ip: str | None) -> Parts:
     clock = around.clock
     catalogue = Catalogue(aws.ec2)
     prices = Prices(aws.region, clock, aws.ec2, aws.prices, isolated=settings.isolated_vpc)

@@ -84,4 +84,10 @@ class ClusterFacts:
             text = (await self._eks.cluster(self.name)).version
         else:
             text = await self._server_version()
-        return self._versions.put("version", text.removeprefix("v").rstrip("+"))
+        return self._versions.put("version", _major_minor(text))
+
+
+def _major_minor(text: str) -> str:
+    """Return `1.34` for `v1.34.4-eks-123`, `1.34+` or `1.34`."""
+    major, _, rest = text.removeprefix("v").partition(".")
+    return f"{major}.{rest.partition('.')[0].rstrip('+')}"

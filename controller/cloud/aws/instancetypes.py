@@ -190,7 +190,7 @@ class InstanceTypes:
 
     def _plain(self, name: str, facts: _Facts) -> Iterator[Offering]:
         usage = self._catalogue.shapes[name].usage_classes
-        offered = self._catalogue.zones.get(name, frozenset()) & facts.zone_ids.keys()
+        offered = self._catalogue.zones.get(name, frozenset()).intersection(facts.zone_ids)
         for zone in self._catalogue.all_zones:
             for kind in _PLAIN:
                 if kind.value not in usage:
@@ -210,7 +210,7 @@ class InstanceTypes:
     def _reserved_offers(
         self, name: str, reservations: tuple[CapacityReservation, ...], facts: _Facts
     ) -> Iterator[Offering]:
-        offered = self._catalogue.zones.get(name, frozenset()) & facts.zone_ids.keys()
+        offered = self._catalogue.zones.get(name, frozenset()).intersection(facts.zone_ids)
         price = (self._prices.on_demand(name) or 0.0) / _RESERVED_SHARE
         for item in reservations:
             left = self.reserved.available(item.id)

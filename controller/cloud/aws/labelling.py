@@ -69,19 +69,19 @@ def type_requirements(shape: TypeShape, zones: frozenset[str], rules: LabelRules
 
 
 def _places(zones: frozenset[str], rules: LabelRules) -> dict[str, frozenset[str]]:
-    usable = zones & rules.subnet_zones.keys()
+    usable = zones.intersection(rules.subnet_zones)
     ids = frozenset(text for zone in usable if (text := rules.subnet_zones[zone]))
     places = {labels.ZONE: usable}
     return {**places, labels.ZONE_ID: ids} if ids else places
 
 
 def _capacity_types(shape: TypeShape, rules: LabelRules) -> dict[str, frozenset[str]]:
-    kinds = {CapacityType.ON_DEMAND.value, CapacityType.SPOT.value} & shape.usage_classes
+    kinds = frozenset({CapacityType.ON_DEMAND.value, CapacityType.SPOT.value}) & shape.usage_classes
     own = [item for item in rules.reservations if item.instance_type == shape.name]
     if not own:
-        return {labels.CAPACITY_TYPE: frozenset(kinds)}
+        return {labels.CAPACITY_TYPE: kinds}
     return {
-        labels.CAPACITY_TYPE: frozenset(kinds | {CapacityType.RESERVED.value}),
+        labels.CAPACITY_TYPE: kinds | {CapacityType.RESERVED.value},
         labels.CAPACITY_RESERVATION_ID: frozenset(item.id for item in own),
         labels.CAPACITY_RESERVATION_TYPE: frozenset(item.reservation_type.value for item in own),
     }
