@@ -149,15 +149,27 @@ def aws(directory: Path, region: str, port: int | None) -> None:
     "--kubeconfig", type=click.Path(path_type=Path), required=True, help="An identity that may impersonate."
 )
 @click.option("--endpoint", required=True, help="Address of AWS.")
+@click.option("--token-webhook-port", type=int, hidden=True)
 @click.option("--foreground", is_flag=True, help="Stay attached; end with SIGTERM or Ctrl-C.")
-def nodes(directory: Path, region: str, kubeconfig: Path, endpoint: str, foreground: bool) -> None:
+def nodes(
+    directory: Path,
+    region: str,
+    kubeconfig: Path,
+    endpoint: str,
+    token_webhook_port: int | None,
+    foreground: bool,
+) -> None:
     """Make nodes of the instances of an AWS, in any control plane."""
     if foreground:
         from sandbox import daemon  # boto3 takes half a second to import: only here is it needed
 
         daemon.run(
             daemon.Config(
-                kubeconfig=kubeconfig, endpoint=endpoint, region=region, directory=directory.absolute()
+                kubeconfig=kubeconfig,
+                endpoint=endpoint,
+                region=region,
+                directory=directory.absolute(),
+                token_webhook_port=token_webhook_port,
             )
         )
         return

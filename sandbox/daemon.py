@@ -21,6 +21,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from sandbox.errors import SandboxError
 from sandbox.host_pods import CredentialServer, HostPods, Surroundings
 from sandbox.kubernetes.api import Api, ApiError
+from sandbox.kubernetes.certificates import Authority
+from sandbox.kubernetes.eks_tokens import TokenReviewer, TokenWebhook, bind_access_policies
 from sandbox.nodes import Agent, Cloud, CloudController, kwok_program
 from sandbox.nodes.cloud_controller import PERIOD_S as CLOUD_CONTROLLER_PERIOD_S
 from sandbox.processes import ProcessTable
@@ -44,6 +46,8 @@ class Config:
     region: str
     directory: Path
     """The sandbox's folder, for logs and process records."""
+    token_webhook_port: int | None = None
+    """Where the API server asks about EKS tokens; None beside a control plane that does not ask."""
 
 
 class Daemon:
@@ -54,7 +58,8 @@ class Daemon:
         self._config = config
         self._stop = threading.Event()
         self._processes = ProcessTable(config.directory)
-        api = Api.from_kubeconfig(config.kubeconfig)
+        self._api = api = Api.from_kubeconfig(config.kubeconfig)
+        self._webhook: TokenWebhook | None = None
         self._cloud = Cloud(config.endpoint, config.region)
         self._agent = Agent(self._cloud, api, monotonic=time.monotonic, say=say)
         self._cloud_controller = CloudController(self._agent, api, say=say)
@@ -75,6 +80,7 @@ class Daemon:
 
     def start(self) -> None:
         """Start the loops."""
+        self._answer_token_reviews()
         self._agent.recover()
         self._host_pods.recover()
         program = kwok_program(self._config.kubeconfig, self._config.directory / "kwok")
@@ -90,6 +96,17 @@ class Daemon:
         self._loop("dead nodes", self._host_pods.check_nodes, AGENT_PERIOD_S)
         self._loop("cloud controller", self._cloud_controller.tick, CLOUD_CONTROLLER_PERIOD_S)
 
+    def _answer_token_reviews(self) -> None:
+        config = self._config
+        if config.token_webhook_port is None:
+            return
+        folder = config.directory / "kubernetes" / "pki"
+        reviewer = TokenReviewer(config.endpoint, config.region, lambda: datetime.now(UTC))
+        self._webhook = TokenWebhook(
+            reviewer, Authority.load(folder), port=config.token_webhook_port, folder=folder
+        )
+        bind_access_policies(self._api)
+
     def ask_to_stop(self) -> None:
         """End the loops at their next look."""
         self._stop.set()
@@ -98,6 +115,8 @@ class Daemon:
         """Return when the loops have ended; kwok is ended too."""
         while not self._stop.wait(1):
             pass
+        if self._webhook is not None:
+            self._webhook.close()
         self._host_pods.close()
         self._credentials.close()
         self._agent.close()

@@ -23,7 +23,7 @@ import attrs
 
 from sandbox.errors import SandboxError
 from sandbox.kubernetes import Api, ControlPlane, Options
-from sandbox.processes import ProcessTable, Program, port_is_free
+from sandbox.processes import ProcessTable, Program, free_port, port_is_free
 from sandbox.state import State, default_directory
 
 __all__ = ["PARTS", "Sandbox", "SandboxOptions"]
@@ -54,6 +54,7 @@ class Sandbox:
         self.options = options or SandboxOptions()
         self.processes = ProcessTable(self.directory)
         self._control_plane = ControlPlane(self.directory, self.options.kubernetes)
+        self._token_webhook_port: int | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
     @property
@@ -120,6 +121,7 @@ class Sandbox:
         Raises: SandboxError when a sandbox runs here already or a port is taken; StartFailed; ToolMissing.
         """
         self.refuse_second()
+        self._ask_about_tokens()
         try:
             with ThreadPoolExecutor(2) as pool:
                 aws = pool.submit(self.start_aws)
@@ -168,6 +170,13 @@ class Sandbox:
             self.stop()
         shutil.rmtree(self.directory / "logs", ignore_errors=True)
 
+    def _ask_about_tokens(self) -> None:
+        """Let the API server ask the node side about EKS tokens: both will run here."""
+        self._token_webhook_port = free_port()
+        address = f"https://127.0.0.1:{self._token_webhook_port}/"
+        options = attrs.evolve(self.options.kubernetes, token_webhook=address)
+        self._control_plane = ControlPlane(self.directory, options)
+
     def start_kubernetes(self) -> None:
         """Start the control plane alone."""
         self._control_plane.start()
@@ -212,11 +221,13 @@ class Sandbox:
 
     def start_nodes(self, kubeconfig: Path, endpoint: str) -> None:
         """Start the node side beside any control plane and AWS."""
-        command = (
+        command: tuple[str, ...] = (
             *(sys.executable, "-m", "sandbox", "nodes", "--foreground"),
             *("--dir", str(self.directory), "--kubeconfig", str(kubeconfig)),
             *("--endpoint", endpoint, "--region", self.options.region),
         )
+        if self._token_webhook_port is not None:
+            command += ("--token-webhook-port", str(self._token_webhook_port))
         self.processes.start(Program(name=NODES, command=command))
         self.processes.wait_until(
             lambda: (kwok := self.processes.get("kwok")) is not None and kwok.alive,

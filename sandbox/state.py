@@ -31,7 +31,6 @@ class State:
     server: str | None = None
     aws_endpoint: str | None = None
     region: str | None = None
-    token_webhook_port: int | None = None
 
     @classmethod
     def read(cls, directory: Path) -> State:
