@@ -60,6 +60,7 @@ class BlockCode(StrEnum):
     REPLACEMENT_GONE = "ReplacementGone"
     NOT_REACHED = "NotReached"
     DISRUPTABLE = "Disruptable"
+    STAYS = "Stays"
 
 
 def blocked(

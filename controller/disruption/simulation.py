@@ -111,6 +111,17 @@ class Simulator:
             failures=self._failures(plan),
         )
 
+    def homeless(self, candidates: Sequence[Candidate]) -> tuple[Reason, ...]:
+        """Return, for the candidates' pods that no other node takes, why each node does not; by pod."""
+        moving = tuple(pod for each in candidates for pod in each.node.pods if self._moves(pod))
+        problem = Problem(
+            snapshot=self._snapshot,
+            pods=moving,
+            instance_types={},
+            options=attrs.evolve(self._world.options, excluded=frozenset(each.name for each in candidates)),
+        )
+        return tuple(each.reason for each in solve(problem).unplaced)
+
     def _solve(self, pods: tuple[Pod, ...], excluded: frozenset[str], expired: Expired) -> Plan:
         problem = Problem(
             snapshot=self._snapshot,

@@ -18,7 +18,7 @@ from controller.disruption.worth import resting
 from controller.scheduling import Reason
 from framework.api import DisruptionReason
 
-__all__ = ["SINGLE_NODE_SECONDS", "SingleNode"]
+__all__ = ["SINGLE_NODE_SECONDS", "SingleNode", "judge"]
 
 SINGLE_NODE_SECONDS: Final = 180.0
 """How long one pass may search."""
@@ -52,23 +52,25 @@ class SingleNode:
                 held = True
                 refusals[candidate.name] = held_by_budget(candidate, allowance)
                 continue
-            outcome = self._evaluate(turn, candidate)
+            outcome = judge(turn, candidate)
             if isinstance(outcome, Command):
                 return Proposal(commands=(outcome,), refusals=refusals, held_by_budget=held)
             refusals[candidate.name] = outcome
         return Proposal(refusals=refusals, held_by_budget=held)
 
-    def _evaluate(self, turn: Turn, candidate: Candidate) -> Command | Reason:
-        if candidate.empty:
-            text = "no pod needs the node; emptiness removes it when its budget allows"
-            return blocked(BlockCode.EMPTY, text, obj=f"Node/{candidate.name}")
-        rest = resting(candidate, turn.world)
-        if rest is not None:
-            return rest
-        outcome = turn.consolidator.evaluate((candidate,), self.consolidation_type)
-        if isinstance(outcome, Command):
-            return turn.worth.objection(outcome) or outcome
-        return outcome
+
+def judge(turn: Turn, candidate: Candidate) -> Command | Reason:
+    """Return the command that removes or replaces the one node, or why there is none."""
+    if candidate.empty:
+        text = "no pod needs the node; emptiness removes it when its budget allows"
+        return blocked(BlockCode.EMPTY, text, obj=f"Node/{candidate.name}")
+    rest = resting(candidate, turn.world)
+    if rest is not None:
+        return rest
+    outcome = turn.consolidator.evaluate((candidate,), ConsolidationType.SINGLE)
+    if isinstance(outcome, Command):
+        return turn.worth.objection(outcome) or outcome
+    return outcome
 
 
 def in_turns(candidates: Sequence[Candidate], first: frozenset[str]) -> Iterator[Candidate]:
