@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from controller.scheduling.explainrules import rule_reason
 from controller.scheduling.explaintypes import amount
 from controller.scheduling.podclasses import PodClass, Variant
 from controller.scheduling.podrules import AffinityRule, PodRule
 from controller.scheduling.pods import is_active
 from controller.scheduling.reasons import Reason, ReasonCode
+from controller.scheduling.requirements import EMPTY
 from controller.scheduling.taints import tolerates
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class NodeExplainer:
             return ReasonCode.RESOURCES, f"lack {' and '.join(name for name, _ in lacking)}"
         if not nodes.matching(rules.requirements)[row]:
             return ReasonCode.REQUIREMENTS, f"labels do not satisfy {rules.requirements}"
-        return ReasonCode.NODE, "rules about other pods forbid it"
+        return _rules_obstacle(row, variant)
 
     def lacking(self, row: int, cls: PodClass) -> list[tuple[str, int]]:
         """Return the resources, with amounts, that the node lacks for one such pod."""
@@ -97,3 +99,13 @@ class NodeExplainer:
 def _listed(names: Sequence[str]) -> str:
     rest = len(names) - _SHOWN_NODES
     return ", ".join(names[:_SHOWN_NODES]) + (f" and {rest} others" if rest > 0 else "")
+
+
+def _rules_obstacle(row: int, variant: Variant) -> tuple[ReasonCode, str]:
+    """Return the rule over host names that refuses the row, else that some rule about other pods does."""
+    for rule in variant.host_rules:
+        if not rule.host(int(rule.counter.node_counts[row])):
+            reason = rule_reason(rule, None, EMPTY)
+            return ReasonCode(reason.code), reason.text
+    kinds = sorted({rule_reason(rule, None, EMPTY).text for rule in variant.domain_rules})
+    return ReasonCode.NODE, "; ".join(kinds) or "rules about other pods forbid it"
