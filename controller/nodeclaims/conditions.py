@@ -50,7 +50,8 @@ class DisruptionConditions:
         before = conditions_of(claim)
         after, wait = self._consolidatable(before, claim, pool)
         after = await self._drifted(after, claim, pool)
-        await self.writer.claim(claim, with_conditions(claim, after))
+        if after != before:
+            await self.writer.claim(claim, with_conditions(claim, after))
         return Requeue.soonest(wait, _DRIFT_EVERY)
 
     def _consolidatable(

@@ -81,6 +81,16 @@ class Launch:
             return self._try_again(step, exc.reason, exc.message, exc)
         except CloudError as exc:
             return self._try_again(step, "LaunchFailed", str(exc), exc)
+        return attrs.evolve(step, claim=self._with_instance(claim, instance))
+
+    async def _instance(self, claim: NodeClaim) -> Instance:
+        now = self._clock.now()
+        self._launched = {uid: each for uid, each in self._launched.items() if each.until > now}
+        known = self._launched.get(claim.metadata.uid)
+        if known is not None:
+            return known.instance
+        instance = await self._provider.create(claim)
+        self._launched[claim.metadata.uid] = _Launched(instance=instance, until=now + _REMEMBERED)
         _log.info(
             "launched nodeclaim",
             NodeClaim=ref(claim.name),
@@ -92,16 +102,6 @@ class Launch:
                 "capacity-type": instance.labels.get(labels.CAPACITY_TYPE, ""),
             },
         )
-        return attrs.evolve(step, claim=self._with_instance(claim, instance))
-
-    async def _instance(self, claim: NodeClaim) -> Instance:
-        now = self._clock.now()
-        self._launched = {uid: each for uid, each in self._launched.items() if each.until > now}
-        known = self._launched.get(claim.metadata.uid)
-        if known is not None:
-            return known.instance
-        instance = await self._provider.create(claim)
-        self._launched[claim.metadata.uid] = _Launched(instance=instance, until=now + _REMEMBERED)
         return instance
 
     def _with_instance(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
