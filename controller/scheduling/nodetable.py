@@ -6,14 +6,15 @@ after bound pods and the DaemonSet pods still to come. Private to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from controller.scheduling.podfields import HostPort
-from controller.scheduling.pods import Pod, is_daemonset, is_terminal
+from controller.scheduling.pods import Pod
 from controller.scheduling.requirements import EMPTY, Requirement, Requirements
+from controller.scheduling.resources import Resources
 from controller.scheduling.snapshot import StateNode
 from controller.scheduling.taints import Taint, Toleration, tolerates
 from controller.scheduling.templates import hard_taints
@@ -37,6 +38,12 @@ class _Labels:
         table = np.array(allowed, dtype=np.bool_)
         mask: _Mask = table[self.codes]
         return mask
+
+
+def _columns(amounts: Iterable[Resources], resources: Sequence[str]) -> NDArray[np.int64]:
+    """Return one row per entry and one column per resource, 0 where an entry lacks it."""
+    rows = [[each.get(name, 0) for name in resources] for each in amounts]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), len(resources))
 
 
 class NodeTable:
@@ -66,24 +73,11 @@ class NodeTable:
         self._volumes = volumes
 
     def _room(self, resources: Sequence[str], daemonsets: Sequence[Pod]) -> NDArray[np.int64]:
-        columns = {name: column for column, name in enumerate(resources)}
-        room = np.zeros((self.size, len(resources)), dtype=np.int64)
-        running = np.zeros_like(room)
-        for row, node in enumerate(self.nodes):
-            for name, amount in node.allocatable.items():
-                if name in columns:
-                    room[row, columns[name]] = amount
-            for pod in node.pods:
-                if is_terminal(pod):
-                    continue
-                target = running[row] if is_daemonset(pod) else None
-                for name, amount in pod.requests.items():
-                    column = columns.get(name)
-                    if column is None:
-                        continue
-                    room[row, column] -= amount
-                    if target is not None:
-                        target[column] += amount
+        room = _columns((node.allocatable for node in self.nodes), resources)
+        room -= _columns((node.bound.requests for node in self.nodes), resources)
+        if not daemonsets:
+            return room
+        running = _columns((node.bound.daemon_requests for node in self.nodes), resources)
         expected = np.zeros_like(room)
         for daemon in daemonsets:
             request = np.array([daemon.requests.get(name, 0) for name in resources], dtype=np.int64)
@@ -99,16 +93,13 @@ class NodeTable:
 
     def _note_ports_and_volumes(self, volumes: VolumeIndex) -> None:
         for row, node in enumerate(self.nodes):
-            tracked = volumes.attach_limits.get(node.node_name or "")
-            for pod in node.pods:
-                if is_terminal(pod):
-                    continue
-                if pod.host_ports:
-                    self.ports.setdefault(row, []).extend(pod.host_ports)
-                for claim in pod.volume_claims if tracked else ():
-                    key = f"{pod.namespace}/{claim}"
-                    if driver := volumes.driver(key):
-                        self.attached.setdefault(row, {}).setdefault(driver, set()).add(key)
+            if node.bound.host_ports:
+                self.ports[row] = list(node.bound.host_ports)
+            if not node.bound.volume_claims or not volumes.attach_limits.get(node.node_name or ""):
+                continue
+            for key in node.bound.volume_claims:
+                if driver := volumes.driver(key):
+                    self.attached.setdefault(row, {}).setdefault(driver, set()).add(key)
 
     def label(self, row: int, key: str) -> str | None:
         """Return a node's label; its name stands in for a missing host name."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
+from typing import Final
 
 import numpy as np
 
 from controller.scheduling.catalog import TypeTable
 from controller.scheduling.instancetypes import InstanceType
 from controller.scheduling.limits import Ledger
+from controller.scheduling.memo import IdentityMemo
 from controller.scheduling.overlays import overlaid_types
 from controller.scheduling.plan import Problem
 from controller.scheduling.reasons import Reason, ReasonCode
@@ -23,6 +25,7 @@ from controller.scheduling.snapshot import StateNode
 from controller.scheduling.taints import Taint
 from controller.scheduling.templates import DaemonLoad, Template, template_requirements
 from framework.api import labels
+from framework.api.nodeoverlay import NodeOverlay
 from framework.api.nodepool import NodePool
 from framework.api.quantity import parse_resources
 from framework.api.schedulingconfig import SchedulingConfig
@@ -101,6 +104,18 @@ def _is_usable(pool: NodePool, problem: Problem, result: PoolSet) -> bool:
     return True
 
 
+_TABLES: Final[IdentityMemo[TypeTable]] = IdentityMemo()
+"""Tables of types: simulations of one picture, and rounds between two price updates, share them."""
+
+
+def _table(
+    pool: NodePool, types: Sequence[InstanceType], overlays: Sequence[NodeOverlay], *, reserved: bool
+) -> TypeTable:
+    """Return the pool's types as columns; made once from the same objects."""
+    inputs = (types, *((pool, *overlays) if overlays else ()), reserved)
+    return _TABLES.get(inputs, lambda: TypeTable(overlaid_types(pool, types, overlays), reserved=reserved))
+
+
 def _template(
     index: int, pool: NodePool, problem: Problem, resources: Sequence[str], ledgers: dict[str, Ledger]
 ) -> Template:
@@ -110,7 +125,7 @@ def _template(
     if config is not None:
         requirements = requirements.union(Requirements.from_specs(config.spec.requirements))
     types: Sequence[InstanceType] = problem.instance_types[pool.name]
-    table = TypeTable(overlaid_types(pool, types, snapshot.node_overlays), reserved=options.reserved_capacity)
+    table = _table(pool, types, snapshot.node_overlays, reserved=options.reserved_capacity)
     taints = tuple(Taint.from_spec(taint) for taint in pool.spec.template.spec.taints)
     daemons = DaemonLoad.of(snapshot.daemonsets, (requirements, taints), table, resources, options.well_known)
     room = table.allocatable(resources) - daemons.overhead

@@ -5,13 +5,15 @@ Made by `controller.cluster`, `simulate`, stack previews and tests. Holds values
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cached_property
 
 import attrs
 
 from controller.scheduling.evictionbudgets import PodDisruptionBudget
-from controller.scheduling.pods import Pod
+from controller.scheduling.podfields import HostPort
+from controller.scheduling.pods import Pod, is_daemonset, is_terminal
 from controller.scheduling.requirements import EMPTY, Requirements
 from controller.scheduling.resources import NO_RESOURCES, Resources
 from controller.scheduling.taints import Taint
@@ -20,7 +22,42 @@ from framework.api.nodeoverlay import NodeOverlay
 from framework.api.nodepool import NodePool
 from framework.api.schedulingconfig import SchedulingConfig
 
-__all__ = ["Snapshot", "StateNode"]
+__all__ = ["BoundPods", "Snapshot", "StateNode"]
+
+
+@attrs.frozen(kw_only=True)
+class BoundPods:
+    """What the pods on one node take of it; ended pods take nothing."""
+
+    requests: Resources
+    daemon_requests: Resources
+    """The part of it that DaemonSet pods take."""
+    host_ports: tuple[HostPort, ...]
+    volume_claims: tuple[str, ...]
+    """`namespace/name` of their PersistentVolumeClaims."""
+
+    @classmethod
+    def of(cls, pods: Iterable[Pod]) -> BoundPods:
+        """Return the sums over the pods that have not ended."""
+        requests: dict[str, int] = {}
+        daemons: dict[str, int] = {}
+        ports: list[HostPort] = []
+        claims: list[str] = []
+        for pod in pods:
+            if is_terminal(pod):
+                continue
+            sums = (requests, daemons) if is_daemonset(pod) else (requests,)
+            for name, amount in pod.requests.items():
+                for each in sums:
+                    each[name] = each.get(name, 0) + amount
+            ports += pod.host_ports
+            claims += [f"{pod.namespace}/{claim}" for claim in pod.volume_claims]
+        return cls(
+            requests=requests,
+            daemon_requests=daemons,
+            host_ports=tuple(ports),
+            volume_claims=tuple(claims),
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -58,6 +95,11 @@ class StateNode:
     """When a node that is being deleted is ended whatever still runs on it."""
     last_pod_event: datetime | None = None
     initialized_at: datetime | None = None
+
+    @cached_property
+    def bound(self) -> BoundPods:
+        """What its pods take; worked out once, since many runs look at the same node."""
+        return BoundPods.of(self.pods)
 
     @property
     def is_in_flight(self) -> bool:
