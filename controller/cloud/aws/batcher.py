@@ -22,6 +22,7 @@ __all__ = ["Batcher", "ObserveBatch", "ignore_batches"]
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 
+_TURNS: Final = 3
 MAX_IN_FLIGHT: Final = 100
 """Most batches carried out at once per batcher."""
 
@@ -119,9 +120,13 @@ class Batcher(Generic[Request, Answer]):
         while not window.full.is_set():
             now = self._clock.monotonic()
             left = min(window.last + idle, window.opened + longest) - now
-            if left <= 0:
+            if left > 0:
+                await self._clock.sleep(left)
+                # The loop may have been busy: whoever is about to submit gets a turn first.
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
+            else:
                 return
-            await self._clock.sleep(left)
 
 
 def _settle(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -22,9 +23,10 @@ from controller.cloud.aws.errors import AwsError, AwsNotFound
 from controller.cloud.aws.gateway import Ec2
 from controller.cloud.aws.gateway.records import FleetError, FleetInstance
 from controller.cloud.aws.instancetypes import InstanceTypes
-from controller.cloud.aws.launchplan import ClusterInput, LaunchInput, LaunchPlan, plan_launch
+from controller.cloud.aws.launchplan import ClusterInput, LaunchInput, LaunchPlan, launch_digest, plan_launch
 from controller.cloud.aws.launchtemplates import Templates
 from controller.cloud.aws.settings import AwsSettings
+from controller.cloud.aws.ttl import TtlCache
 from controller.cloud.aws.unavailable import UnavailableOfferings
 from controller.cloud.provider import CreateFailed, InsufficientCapacity
 from controller.scheduling import CapacityType, InstanceType, Requirements
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Launched", "Launcher"]
 
+_PLAN_TTL: Final = timedelta(seconds=30)
 _TEMPLATE_GONE: Final = "InvalidLaunchTemplateName.NotFoundException"
 
 
@@ -97,6 +100,10 @@ class Launcher:
             batch, lambda ticket: ticket.key, self._create_fleet, clock, observe
         )
         self._attempts: dict[str, int] = {}
+        self._filtered_from: tuple[InstanceType, ...] = ()
+        self._filtered_types: dict[tuple[object, ...], launchfilters.LaunchTypes] = {}
+        """Results for claims that are alike, as long as no offering changes."""
+        self._plans: TtlCache[tuple[object, ...], tuple[LaunchPlan, str]] = TtlCache(clock, _PLAN_TTL)
 
     async def launch(self, claim: NodeClaim, node_class: EC2NodeClass, cluster: ClusterInput) -> Launched:
         """Launch one instance. Raises: InsufficientCapacity, CreateFailed, AwsError."""
@@ -111,8 +118,7 @@ class Launcher:
         requirements = Requirements.from_specs(claim.spec.requirements)
         types = self._filtered(claim, node_class, requirements)
         capacity_type = launchfilters.choose_capacity_type(types)
-        zones = _pods_by_zone(types, capacity_type)
-        choice = self.addresses.choose(node_class.status.subnets, zones)
+        choice = self.addresses.choose(node_class.status.subnets, _pods_by_zone(types, capacity_type))
         launch = LaunchInput(
             claim=claim,
             node_class=node_class,
@@ -136,11 +142,17 @@ class Launcher:
     def _filtered(
         self, claim: NodeClaim, node_class: EC2NodeClass, requirements: Requirements
     ) -> launchfilters.LaunchTypes:
+        types = self._types.resolve(node_class)
         requests = parse_resources(claim.spec.resources.requests)
-        kept = launchfilters.filter_types(self._types.resolve(node_class), requirements, requests)
+        key = (requirements, tuple(sorted(requests.items())))
+        if self._filtered_from is not types:
+            self._filtered_from, self._filtered_types = types, {}
+        kept = self._filtered_types.get(key)
+        if kept is None:
+            kept = launchfilters.truncate(launchfilters.filter_types(types, requirements, requests))
+            self._filtered_types[key] = kept
         if not kept:
             raise InsufficientCapacity("all requested instance types were unavailable during launch")
-        kept = launchfilters.truncate(kept, requirements)
         problem = launchfilters.too_few_values(kept, requirements)
         relaxed = claim.metadata.annotations.get(labels.MIN_VALUES_RELAXED) == "true"
         if problem and self._settings.min_values_strict and not relaxed:
@@ -148,7 +160,7 @@ class Launcher:
         return kept
 
     async def _ask(self, claim: NodeClaim, launch: LaunchInput) -> _Share:
-        plan = plan_launch(launch)
+        plan, key = self._plan(launch)
         if plan.fleet is None:
             raise InsufficientCapacity("no capacity offerings are left that have an image and a subnet")
         await asyncio.gather(*(self.templates.ensure(request) for request in plan.templates))
@@ -157,7 +169,7 @@ class Launcher:
         share = await self._fleets.submit(
             _Ticket(
                 request=plan.fleet,
-                key=fleet.request_key(plan.fleet),
+                key=key,
                 uid=uid,
                 attempt=self._attempts[uid],
                 plan=plan,
@@ -167,6 +179,25 @@ class Launcher:
         if share.instance is not None or all(fleet.is_shortage(error) for error in share.errors):
             del self._attempts[uid]  # this claim will not be launched again
         return share
+
+    def _plan(self, launch: LaunchInput) -> tuple[LaunchPlan, str]:
+        """Return the plan of a launch and the name of its request; alike launches share both."""
+        key = (
+            launch_digest(launch.claim, launch.node_class.metadata.name),
+            id(launch.types),
+            launch.node_class.metadata.resource_version,
+            tuple(sorted(launch.subnets.items())),
+            tuple(sorted(launch.claim.metadata.annotations.items())),
+            launch.cluster,
+            EFA in launch.claim.spec.resources.requests,
+        )
+        known = self._plans.get(key)
+        if known is None:
+            plan = plan_launch(launch)
+            known = (plan, "" if plan.fleet is None else fleet.request_key(plan.fleet))
+            self._plans.put(key, known)
+            self._plans.purge()
+        return known
 
     async def _create_fleet(self, tickets: Sequence[_Ticket]) -> Sequence[_Share | BaseException]:
         first = tickets[0]

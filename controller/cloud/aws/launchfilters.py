@@ -18,7 +18,6 @@ from controller.scheduling import (
     Offering,
     Requirements,
     Resources,
-    in_price_order,
 )
 from framework.api import labels
 from framework.api.ec2nodeclass import ReservationType
@@ -56,6 +55,23 @@ def _with(instance_type: InstanceType, offerings: Sequence[Offering]) -> Instanc
     return attrs.evolve(instance_type, offerings=tuple(offerings))
 
 
+def _may(offer: Offering, requirements: Requirements) -> bool:
+    """Tell whether the requirements allow an offering, label by label: this runs for every offering."""
+    for key, value in (
+        (labels.CAPACITY_TYPE, offer.capacity_type.value),
+        (labels.ZONE, offer.zone),
+        (labels.ZONE_ID, offer.zone_id),
+        (labels.CAPACITY_RESERVATION_ID, offer.reservation_id),
+        (labels.CAPACITY_RESERVATION_TYPE, offer.reservation_type),
+    ):
+        wanted = requirements.get(key)
+        if wanted is None or (key == labels.ZONE_ID and value is None):
+            continue
+        if not (wanted.is_negative if value is None else wanted.has(value)):
+            return False
+    return True
+
+
 def _fits(requests: Resources, instance_type: InstanceType) -> bool:
     allocatable = instance_type.allocatable
     return all(amount <= allocatable.get(name, 0) for name, amount in requests.items() if amount)
@@ -69,7 +85,9 @@ def _compatible(
     for instance_type in types:
         if not requirements.intersects(instance_type.requirements) or not _fits(requests, instance_type):
             continue
-        offerings = instance_type.allowed_offerings(requirements)
+        offerings = [
+            offer for offer in instance_type.offerings if offer.available and _may(offer, requirements)
+        ]
         if offerings:
             kept.append(_with(instance_type, offerings))
     return tuple(kept)
@@ -167,9 +185,10 @@ def _cheaper_spot(types: LaunchTypes, requirements: Requirements) -> LaunchTypes
     return tuple(item for item in kept if item.offerings)
 
 
-def truncate(types: LaunchTypes, requirements: Requirements) -> LaunchTypes:
-    """Return the 60 cheapest, cheapest first."""
-    return in_price_order(types, requirements)[:MAX_TYPES]
+def truncate(types: LaunchTypes) -> LaunchTypes:
+    """Return the 60 cheapest by their cheapest offering, cheapest first, then by name."""
+    ordered = sorted(types, key=lambda item: (min(offer.sort_price for offer in item.offerings), item.name))
+    return tuple(ordered[:MAX_TYPES])
 
 
 def too_few_values(types: LaunchTypes, requirements: Requirements) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controller.cluster import Mirror
@@ -52,7 +53,7 @@ class FakeApi:
         defaults = {
             "uid": f"00000000-0000-4000-8000-{next(self._uids):012d}",
             "generation": 1,
-            "creationTimestamp": "2026-06-01T12:00:00Z",
+            "creationTimestamp": (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         body["metadata"] = {**defaults, **body.get("metadata", {}), **meta}
         return self._store(kind, body)
