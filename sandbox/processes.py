@@ -94,6 +94,7 @@ class ProcessTable:
                 raise StartFailed(
                     program.name, f"cannot run {program.command[0]} ({exc.strerror})", "check the file"
                 ) from exc
+        self._children[program.name] = process
         threading.Thread(
             target=process.wait, daemon=True
         ).start()  # reaps the child, so that it never is a zombie
@@ -166,7 +167,9 @@ class ProcessTable:
                     )
             if time.monotonic() > deadline:
                 raise StartFailed(
-                    needs[0], f"{what}: not within {timeout_s:.0f} s", f"read {self.log_path(needs[0])}"
+                    ", ".join(needs),
+                    f"{what}: not within {timeout_s:.0f} s",
+                    f"read the logs in {self._logs}",
                 )
             time.sleep(0.03)
 

@@ -21,6 +21,8 @@ from sandbox.tools.progress import Step, say, step
 __all__ = ["build"]
 
 MODULES = Path(__file__).parent / "modules"
+DEFAULT_GO = "/usr/local/go/bin/go"
+"""Where Go's own installer puts it, for shells whose PATH does not say so."""
 GO_ENVIRONMENT = {"GOTOOLCHAIN": "auto", "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
 
 
@@ -29,7 +31,7 @@ def build(group: Group, destination: Path, scratch: Path) -> None:
 
     Raises: ToolMissing when Go is not there or the build fails.
     """
-    go = shutil.which("go") or "/usr/local/go/bin/go"
+    go = shutil.which("go") or DEFAULT_GO
     if not Path(go).exists():
         raise ToolMissing(
             ", ".join(group.programs),
