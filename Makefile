@@ -14,6 +14,8 @@ demo: $(STAMP)
 
 sandbox: $(STAMP)
 	$(RUN) -m sandbox up
+	$(RUN) -m sandbox platform up
+	$(RUN) -m sandbox status
 
 check: $(STAMP)
 	$(VENV)/bin/ruff check .

@@ -1,6 +1,8 @@
 """`python -m sandbox`: the command line of the sandbox.
 
     up | status | down             the whole sandbox of a folder
+    platform up | destroy          the root Pulumi program on it
+    demo                           the main job, end to end, on a sandbox of its own
     kubernetes | aws | nodes       one part alone, beside whatever else is there
     tools                          provide every program the sandbox needs
 
@@ -176,6 +178,31 @@ def nodes(
     sandbox = Sandbox(directory.absolute(), SandboxOptions(region=region))
     sandbox.start_nodes(kubeconfig.absolute(), endpoint)
     click.echo(f"nodes are made; log in {sandbox.processes.log_path('nodes')}")
+
+
+@cli.command()
+def demo() -> None:
+    """Show the main job end to end, on a sandbox of its own, and leave nothing."""
+    from sandbox.demo import run  # the Pulumi SDK takes a second to import: only here is it needed
+
+    run()
+
+
+@cli.command()
+@_directory
+@click.argument("action", type=click.Choice(("up", "destroy")))
+def platform(directory: Path, action: str) -> None:
+    """Make the platform on a running sandbox with the root Pulumi program, or take it down."""
+    from sandbox.platform import Platform
+
+    made = Platform(Sandbox(directory.absolute()))
+    outcome = made.up(progress=_tell) if action == "up" else made.destroy(progress=_tell)
+    changes = ", ".join(f"{count} {operation}" for operation, count in sorted(outcome.changed.items()))
+    click.echo(f"platform {action} in {outcome.seconds:.0f} s: {changes or 'no change'}")
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
 
 
 @cli.command(hidden=True)

@@ -32,7 +32,6 @@ class Platform:
         self._config = {
             "aws:region": region,
             "charpente:tokenCommand": "charpente",
-            "charpente:kubeconfig": str(sandbox.kubeconfig),
             **(config or {}),
         }
 
