@@ -8,16 +8,17 @@ refused, as `kubectl apply` does. Never changes its input.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final
 
 import cel
 
+from framework.api.crds import ALL_GATES
 from framework.api.errors import Problem
 from framework.api.metadata import Kind
 from framework.api.openapi import kind_schema
 from framework.api.structural import Schema, structural_problems
+from framework.api.suggest import suggestion
 
 __all__ = ["admit", "defaulted", "pruned"]
 
@@ -37,11 +38,19 @@ def admit(
     """
     schema = _schema(kind, gates)
     problems = list(_unknown(schema, raw, ""))
+    if problems and gates != ALL_GATES:
+        never = {problem.field for problem in _unknown(_schema(kind, ALL_GATES), raw, "")}
+        problems = [each if each.field in never else _gated(each.field) for each in problems]
     complete = defaulted(schema, pruned(schema, raw))
     before = None if old is None else defaulted(schema, pruned(schema, old))
     structural = list(structural_problems(schema, complete, ""))
     problems += structural or _rules(schema, complete, before, "")
     return tuple(sorted(problems, key=lambda problem: (problem.field, problem.problem)))
+
+
+def _gated(field: str) -> Problem:
+    remedy = "remove it, or install the CRDs with its gate (charpente crds --gate)"
+    return Problem(field=field, problem="came after v1.9 and is behind a gate", remedy=remedy)
 
 
 def pruned(schema: Schema, value: Any) -> Any:
@@ -88,13 +97,6 @@ def _unknown(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
             yield Problem(field=below, problem="is not a field", remedy=suggestion(str(key), properties))
         else:
             yield from _unknown(_below(schema, key), entry, below)
-
-
-def suggestion(word: str, known: Mapping[str, Any]) -> str:
-    """Return the remedy for a word that is not among the known ones."""
-    folded = {name.lower(): name for name in known}
-    near = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
-    return f"did you mean {folded[near[0]]}?" if near else f"use one of {', '.join(sorted(known))}"
 
 
 def _rules(schema: Schema, value: Any, old: Any, path: str) -> list[Problem]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from framework.api.errors import Problem
 from framework.api.scalars import parse_time
+from framework.api.suggest import suggestion
 
 __all__ = ["Schema", "structural_problems"]
 
@@ -73,7 +74,7 @@ def _type_problem(schema: Schema, value: Any, path: str) -> Problem | None:
 def _text(schema: Schema, value: str, path: str) -> Iterator[Problem]:
     enum = schema.get("enum")
     if enum is not None and value not in enum:
-        yield Problem(field=path, problem=f"is {value!r}", remedy=f"use one of {', '.join(enum)}")
+        yield Problem(field=path, problem=f"is {value!r}", remedy=suggestion(value, enum))
     pattern = schema.get("pattern")
     if pattern is not None and not _compiled(pattern).search(value):
         yield Problem(

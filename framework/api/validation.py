@@ -23,6 +23,7 @@ from framework.api.requirement_spec import (
     RequirementSpec,
     Taint,
 )
+from framework.api.suggest import nearest
 
 __all__ = [
     "is_restricted",
@@ -128,9 +129,15 @@ def _key_problems(key: str, path: str) -> Iterator[Problem]:
 
 
 def _restricted(path: str, key: str) -> Problem:
-    known = ", ".join(sorted(labels.WELL_KNOWN | labels.AWS_WELL_KNOWN))
+    known = labels.WELL_KNOWN | labels.AWS_WELL_KNOWN - {labels.NODEPOOL}
+    near = nearest(key, known, cutoff=0.85)
     domains = ", ".join(labels.RESTRICTED_DOMAINS)
-    remedy = f"use a domain of your own (restricted: {domains}) or a well-known label: {known}"
+    remedy = (
+        f"did you mean {near}?"
+        if near
+        else f"use a domain of your own (restricted: {domains}) or a well-known label: "
+        f"{', '.join(sorted(known))}"
+    )
     return Problem(field=path, problem=f"{key!r} is restricted", remedy=remedy)
 
 
