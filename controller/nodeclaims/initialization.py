@@ -57,6 +57,11 @@ class Initialization:
             return attrs.evolve(step, claim=with_conditions(claim, conditions))
         if node.labels.get(labels.INITIALIZED) != "true":
             node = await self._writer.node(node, {"metadata": {"labels": {labels.INITIALIZED: "true"}}})
+        initialized = with_conditions(claim, conditions.set_true(ClaimCondition.INITIALIZED, now=now))
+        ready = node
+        return attrs.evolve(step, claim=initialized).then(lambda: self._announce(initialized, ready))
+
+    async def _announce(self, claim: NodeClaim, node: Node) -> None:
         _log.info(
             "initialized nodeclaim",
             NodeClaim=ref(claim.name),
@@ -64,8 +69,6 @@ class Initialization:
             allocatable=format_resources(node.allocatable),
             **{"provider-id": claim.status.provider_id},
         )
-        conditions = conditions.set_true(ClaimCondition.INITIALIZED, now=now)
-        return attrs.evolve(step, claim=with_conditions(claim, conditions))
 
 
 def awaited(node: Node | None, claim: NodeClaim) -> Awaited | None:

@@ -56,6 +56,8 @@ class Lifecycle:
             if step.deleted:
                 return DONE
         await self.writer.claim(claim, step.claim)
+        for act in step.afterwards:
+            await act()
         if step.failure is not None:
             raise step.failure
         return step.requeue

@@ -65,6 +65,10 @@ class Registration:
         node = await self.writer.node(node, registered_node(node, claim))
         claim = attrs.evolve(claim, status=attrs.evolve(claim.status, node_name=node.name))
         conditions = conditions_of(claim).set_true(ClaimCondition.REGISTERED, now=self.clock.now())
+        registered = with_conditions(claim, conditions)
+        return attrs.evolve(step, claim=registered).then(lambda: self._announce(registered, node))
+
+    async def _announce(self, claim: NodeClaim, node: Node) -> None:
         self.metrics.nodes.created.labels(nodepool=pool_of(claim)).inc()
         await self.health.succeeded(claim)
         _log.info(
@@ -73,7 +77,6 @@ class Registration:
             Node=ref(node.name),
             **{"provider-id": claim.status.provider_id},
         )
-        return attrs.evolve(step, claim=with_conditions(claim, conditions))
 
     def _unknown(self, step: Step, reason: str, message: str) -> Step:
         conditions = conditions_of(step.claim).set_unknown(

@@ -6,6 +6,7 @@ changes are written together.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import attrs
@@ -26,8 +27,14 @@ class Step:
     requeue: Requeue = DONE
     failure: CharpenteError | None = None
     """What to raise once the claim is written, so that the loop backs off."""
+    afterwards: tuple[Callable[[], Awaitable[None]], ...] = ()
+    """What is said and counted once the claim is written, so that a lost write is not counted twice."""
     deleted: bool = False
     """Its deletion was asked for; nothing more is to be done or written."""
+
+    def then(self, act: Callable[[], Awaitable[None]]) -> Step:
+        """Return the step with one more act for after the write."""
+        return attrs.evolve(self, afterwards=(*self.afterwards, act))
 
     def wait(self, requeue: Requeue) -> Step:
         """Return the step with a further wish to come back."""
