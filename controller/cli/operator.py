@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 
 import attrs
 
-from controller import disruption, nodeclaims, provisioning
+from controller import disruption, interruption, nodeclaims, provisioning
 from controller.cli.settings import Settings
 from controller.cloud import aws
-from controller.cloud.aws import AwsSettings, Surroundings
+from controller.cloud.aws import AwsOperator, AwsSettings, Surroundings, queue_name
 from controller.cloud.metered import MeteredProvider
 from controller.cloud.provider import CloudError
 from controller.cluster import Shell
@@ -106,6 +106,7 @@ async def controllers(operator: Operator) -> tuple[ControllerSpec, ...]:
     batching = Batching(idle=settings.batch_idle_duration, longest=settings.batch_max_duration)
     return (
         *operated.controllers,
+        *interruption.build(_queue(settings, operated), shell),
         *nodeclaims.build(shell, metered, repair=gates.node_repair),
         *provisioning.build(
             shell, metered, operator.plan, launcher, options=operator.options, batching=batching
@@ -133,6 +134,14 @@ def _disruption(
         settings=LoopSettings(options=options, gates=gates),
         nomination=max(_LEAST_NOMINATION, 2 * settings.batch_max_duration),
     ).specs
+
+
+def _queue(settings: Settings, operated: AwsOperator) -> interruption.Queue:
+    return interruption.Queue(
+        name=queue_name(settings.interruption_queue),
+        sqs=operated.parts.aws.sqs,
+        unavailable=operated.parts.unavailable,
+    )
 
 
 def _aws_settings(operator: Operator) -> AwsSettings:
