@@ -21,9 +21,10 @@ from controller.scheduling.podclasses import (
 )
 from controller.scheduling.podfields import HostPort, PodAffinityTerm, TopologySpread
 from controller.scheduling.podrules import AffinityRule, AntiAffinityRule, PodRule, SpreadRule
-from controller.scheduling.pods import Pod, is_active
+from controller.scheduling.pods import Pod
 from controller.scheduling.podshapes import PodShape
 from controller.scheduling.requirements import Requirements
+from controller.scheduling.runningpods import running_pods
 from controller.scheduling.snapshot import Snapshot, StateNode
 from controller.scheduling.taints import Toleration
 from controller.scheduling.topology import Counter, CounterKey, Mode, NodeFilter, Topology
@@ -51,6 +52,7 @@ class Classing:
         self._topology = topology
         self._preferences = options.preference_policy is PreferencePolicy.RESPECT
         self._moving = {pod.uid for pod in pods}
+        self._running = running_pods(snapshot.nodes)
         self._node_rules: dict[object, NodeRules] = {}
         self._classes: dict[object, PodClass] = {}
         self._declare(pods)
@@ -70,11 +72,13 @@ class Classing:
             if shape.has_pod_rules:
                 rung = Terms.of(shape, preferences=self._preferences)
                 self._declare_terms(shape, namespace, rung)
-        for node in self._snapshot.nodes:
-            for pod in node.pods:
-                if pod.anti_affinity and is_active(pod) and pod.uid not in self._moving:
-                    for term in pod.anti_affinity:
-                        self._counter(Mode.OWNERS, term, pod.namespace)
+        placed = {(pod.namespace, frozenset(pod.labels.items())): pod for pod in pods}.values()
+        for group in self._running.owners:
+            key = self._key(Mode.OWNERS, group.term, group.namespace)
+            if any(key.selects(pod.namespace, pod.labels) for pod in placed) and any(
+                pod.uid not in self._moving for pod, _ in group.places
+            ):
+                self._topology.counter(key)
 
     def _declare_terms(self, shape: PodShape, namespace: str, rung: Terms) -> None:
         for constraint in rung.spread:
@@ -101,13 +105,14 @@ class Classing:
         )
 
     def _counter(self, mode: Mode, term: PodAffinityTerm, namespace: str) -> Counter:
-        return self._topology.counter(
-            CounterKey(
-                mode=mode,
-                topology_key=term.topology_key,
-                namespaces=self._topology.resolve(namespace, term.namespaces, term.namespace_selector),
-                selector=term.selector,
-            )
+        return self._topology.counter(self._key(mode, term, namespace))
+
+    def _key(self, mode: Mode, term: PodAffinityTerm, namespace: str) -> CounterKey:
+        return CounterKey(
+            mode=mode,
+            topology_key=term.topology_key,
+            namespaces=self._topology.resolve(namespace, term.namespaces, term.namespace_selector),
+            selector=term.selector,
         )
 
     # Counting what runs
@@ -126,15 +131,20 @@ class Classing:
                     counter.counts[value] = 0
 
     def _count_running(self) -> None:
+        """Count the pods that stay; terms of owners that no pod of the run minds have no counter."""
         rows = {node.name: row for row, node in enumerate(self._nodes.nodes)}
-        for node in self._snapshot.nodes:
-            for pod in node.pods:
-                if not is_active(pod) or pod.uid in self._moving:
-                    continue
-                for counter in self.selecting(pod):
-                    self._count(counter, node, rows.get(node.name))
-                for term in pod.anti_affinity:
-                    self._count(self._counter(Mode.OWNERS, term, pod.namespace), node, rows.get(node.name))
+        for group in self._running.by_labels:
+            found = self._index.selecting(group.namespace, group.labels)
+            counters = [counter for counter in found if counter.key.mode is not Mode.OWNERS]
+            for pod, node in group.places if counters else ():
+                if pod.uid not in self._moving:
+                    for counter in counters:
+                        self._count(counter, node, rows.get(node.name))
+        for owners in self._running.owners:
+            minded = self._topology.counters.get(self._key(Mode.OWNERS, owners.term, owners.namespace))
+            for pod, node in owners.places if minded is not None else ():
+                if minded is not None and pod.uid not in self._moving:
+                    self._count(minded, node, rows.get(node.name))
 
     def _count(self, counter: Counter, node: StateNode, row: int | None) -> None:
         value = node.labels.get(counter.key.topology_key)
