@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from fnmatch import fnmatch
 
 import attrs
@@ -66,6 +66,7 @@ class Agent:
         self._boots: dict[str, _Boot] = {}
         self._silenced: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(PARALLEL_BOOTS, thread_name_prefix="boot")
+        self._under_way: list[Future[None]] = []
         self._version = ""
 
     @property
@@ -100,12 +101,17 @@ class Agent:
             boot = self._boots.setdefault(instance.id, _Boot(now))
             if self._is_due(instance, boot, settings, now):
                 boot.in_flight = True
-                self._pool.submit(self._boot, instance, boot)
+                self._under_way.append(self._pool.submit(self._boot, instance, boot))
+        self._under_way = [boot for boot in self._under_way if not boot.done()]
         for instance_id in [i for i in self._boots if i not in running]:
             boot = self._boots[instance_id]
             if not boot.in_flight:
                 del self._boots[instance_id]
                 self._silence(instance_id, boot)
+
+    def settle(self) -> None:
+        """Wait until every boot that is under way has come to an end."""
+        wait(self._under_way)
 
     def close(self) -> None:
         """Wait for boots that are under way."""
