@@ -143,7 +143,8 @@ class Sandbox:
         stopped = self.processes.stop([NODES])
         stopped += self.processes.stop()
         self._control_plane.stop()
-        for name in ("run", "kwok", "pods", "state.json"):
+        # Pulumi's state goes too: it speaks of an AWS that no longer exists.
+        for name in ("run", "kwok", "pods", "pulumi", "state.json"):
             path = self.directory / name
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
