@@ -132,7 +132,8 @@ class Cluster(Resource):
             "certificateAuthority": {"data": found["certificateAuthority"]["data"]},
             "identities": [{"oidcs": [{"issuer": issuer}]}],
             "vpcConfig": _vpc_config(found["resourcesVpcConfig"]),
-            "accessConfig": found.get("accessConfig") or inputs.get("accessConfig"),
+            "accessConfig": {**(inputs.get("accessConfig") or {}), **(found.get("accessConfig") or {})}
+            or None,
             "kubernetesNetworkConfig": network or None,
             "upgradePolicy": found.get("upgradePolicy"),
             "enabledClusterLogTypes": _enabled_logs(found.get("logging")),

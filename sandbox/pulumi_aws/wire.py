@@ -64,6 +64,10 @@ def declared(properties: Mapping[str, Value]) -> Properties:
     return {key: value for key, value in properties.items() if not key.startswith("__")}
 
 
+def _sort_key(value: Value) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
 def _as_json(value: Value) -> Value:
     if isinstance(value, str) and value[:1] in "{[":
         try:
@@ -83,9 +87,12 @@ def aligned(old: Value, new: Value) -> Value:
 
     Keeps the declared text of a JSON document that says the same, and drops the keys
     of nested objects that were not declared, so that a refresh reports real changes only.
+    Lists that hold the same items keep the declared order: AWS treats them as sets.
     """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return {key: aligned(value, new[key]) for key, value in old.items() if key in new}
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        if sorted(map(_sort_key, old)) == sorted(map(_sort_key, new)):
+            return old
         return [aligned(before, after) for before, after in zip(old, new, strict=True)]
     return old if equal(old, new) else new
