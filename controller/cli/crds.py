@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import click
 
-from framework.api.crds import ALL_GATES, crds, to_yaml
+from framework.api.crds import ALL_GATES, to_yaml
+from framework.api.crds import crds as definitions
 
-__all__ = ["crds_command"]
+__all__ = ["crds"]
 
 
 @click.command("crds")
@@ -21,9 +22,9 @@ __all__ = ["crds_command"]
     type=click.Choice(sorted(ALL_GATES)),
     help="Include what came after v1.9 behind this gate; may be repeated.",
 )
-def crds_command(names: tuple[str, ...], gates: tuple[str, ...]) -> None:
+def crds(names: tuple[str, ...], gates: tuple[str, ...]) -> None:
     """Print the CRDs, all or those named (such as nodepools.karpenter.sh)."""
-    found = {definition["metadata"]["name"]: definition for definition in crds(frozenset(gates))}
+    found = {definition["metadata"]["name"]: definition for definition in definitions(frozenset(gates))}
     unknown = [name for name in names if name not in found]
     if unknown:
         raise click.UsageError(f"no CRD is called {unknown[0]}; use one of {', '.join(found)}")

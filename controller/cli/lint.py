@@ -15,10 +15,11 @@ from typing import Any, Final
 import click
 
 from framework.api.crds import ALL_GATES
-from framework.api.linting import Finding, Severity, lint
+from framework.api.linting import Finding, Severity
+from framework.api.linting import lint as findings_in
 from framework.api.linting.findings import RULES
 
-__all__ = ["lint_command"]
+__all__ = ["lint"]
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -131,12 +132,12 @@ _RENDERERS: Final[dict[str, Callable[[Sequence[Finding], int], str]]] = {
     help="Accept what came after v1.9 behind this gate; may be repeated.",
 )
 @click.pass_context
-def lint_command(
+def lint(
     context: click.Context, files: tuple[str, ...], form: str, *, strict: bool, gates: tuple[str, ...]
 ) -> None:
     """Check manifests: FILE is a file, a directory, or - for standard input."""
     sources = {name: text for path in files for name, text in _read(path)}
-    findings = lint(sources, gates=frozenset(gates))
+    findings = findings_in(sources, gates=frozenset(gates))
     click.echo(_RENDERERS[form](findings, len(sources)), nl=False)
     failed = any(strict or finding.severity is Severity.ERROR for finding in findings)
     context.exit(1 if failed else 0)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from controller.cli.crds import crds_command
-from controller.cli.lint import lint_command
+from controller.cli.crds import crds
+from controller.cli.lint import lint
 
 SOUND = """apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -44,17 +44,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_exit_codes(folder: Path, arguments: list[str], code: int) -> None:
-    assert CliRunner().invoke(lint_command, arguments).exit_code == code
+    assert CliRunner().invoke(lint, arguments).exit_code == code
 
 
 def test_text_for_people(folder: Path) -> None:
-    result = CliRunner().invoke(lint_command, ["wrong.yaml", "sound.yaml"])
+    result = CliRunner().invoke(lint, ["wrong.yaml", "sound.yaml"])
 
     assert result.stdout == f"wrong.yaml:9: error: {PROBLEM} [schema]\n1 error, 0 warnings in 2 files\n"
 
 
 def test_json_for_programs(folder: Path) -> None:
-    result = CliRunner().invoke(lint_command, ["--format", "json", "wrong.yaml"])
+    result = CliRunner().invoke(lint, ["--format", "json", "wrong.yaml"])
 
     assert json.loads(result.stdout) == {
         "files": 1,
@@ -74,7 +74,7 @@ def test_json_for_programs(folder: Path) -> None:
 
 
 def test_sarif(folder: Path) -> None:
-    result = CliRunner().invoke(lint_command, ["--format", "sarif", "wrong.yaml"])
+    result = CliRunner().invoke(lint, ["--format", "sarif", "wrong.yaml"])
 
     run = json.loads(result.stdout)["runs"][0]
     assert run["results"] == [
@@ -96,27 +96,27 @@ def test_sarif(folder: Path) -> None:
 
 
 def test_github_annotations(folder: Path) -> None:
-    result = CliRunner().invoke(lint_command, ["--format", "github", "wrong.yaml"])
+    result = CliRunner().invoke(lint, ["--format", "github", "wrong.yaml"])
 
     assert result.stdout == f"::error file=wrong.yaml,line=9,title=schema::{PROBLEM}\n"
 
 
 def test_standard_input() -> None:
-    result = CliRunner().invoke(lint_command, ["-"], input=WRONG)
+    result = CliRunner().invoke(lint, ["-"], input=WRONG)
 
     assert result.stdout.startswith("<stdin>:9: error: ")
 
 
 def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
-    result = CliRunner().invoke(lint_command, ["missing.yaml"])
+    result = CliRunner().invoke(lint, ["missing.yaml"])
 
     assert "missing.yaml cannot be read: No such file or directory; give a YAML or JSON file" in result.stderr
 
 
 def test_crds_are_printed_all_or_by_name() -> None:
-    every = CliRunner().invoke(crds_command, []).stdout
-    one = CliRunner().invoke(crds_command, ["nodepools.karpenter.sh"]).stdout
-    buffer = CliRunner().invoke(crds_command, ["--gate", "CapacityBuffer"]).stdout
+    every = CliRunner().invoke(crds, []).stdout
+    one = CliRunner().invoke(crds, ["nodepools.karpenter.sh"]).stdout
+    buffer = CliRunner().invoke(crds, ["--gate", "CapacityBuffer"]).stdout
 
     assert every.count("kind: CustomResourceDefinition") == 5
     assert one.count("kind: CustomResourceDefinition") == 1
@@ -124,7 +124,7 @@ def test_crds_are_printed_all_or_by_name() -> None:
 
 
 def test_a_crd_of_no_name_is_refused() -> None:
-    result = CliRunner().invoke(crds_command, ["pools"])
+    result = CliRunner().invoke(crds, ["pools"])
 
     assert result.exit_code == 2
     assert "no CRD is called pools; use one of nodepools.karpenter.sh" in result.stderr
