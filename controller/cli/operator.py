@@ -22,6 +22,7 @@ from controller.cloud.metered import MeteredProvider
 from controller.cloud.provider import CloudError
 from controller.cluster import Shell
 from controller.disruption import Gates, LoopSettings
+from controller.disruption.costs import disruption_cost
 from controller.kube import ControllerSpec
 from controller.provisioning import Batching, ClaimWriter
 from controller.scheduling import (
@@ -95,6 +96,7 @@ async def controllers(operator: Operator) -> tuple[ControllerSpec, ...]:
             recorder=shell.recorder,
             clock=shell.clock,
             random=shell.random,
+            registry=shell.metrics.registry,
             server_version=shell.client.server_version,
         )
         operated = await aws.build(_aws_settings(operator), around)
@@ -111,6 +113,7 @@ async def controllers(operator: Operator) -> tuple[ControllerSpec, ...]:
         *provisioning.build(
             shell, metered, operator.plan, launcher, options=operator.options, batching=batching
         ),
+        *(provisioning.build_static(shell, launcher, disruption_cost) if gates.static_capacity else ()),
         *_disruption(operator, metered, launcher),
     )
 

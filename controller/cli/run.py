@@ -41,6 +41,8 @@ from controller.kube import (
     pod_namespace,
 )
 from controller.observability import Endpoints, Metrics, logs
+from controller.observability.cluster import ClusterObserver
+from controller.observability.conditions import ConditionObserver
 from framework.api import UserError
 
 __all__ = ["run"]
@@ -223,6 +225,15 @@ async def _act(replica: _Replica) -> None:
         await _run_all(specs, shell, replica.stop)
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _observe(replica: _Replica) -> None:
+    """Show objects as metrics and condition changes as events, unless that is switched off."""
+    if replica.settings.disable_cluster_state_observability:
+        return
+    shell = replica.shell
+    ClusterObserver(shell.mirror, shell.metrics, shell.clock).follow()
+    ConditionObserver(shell.mirror, shell.metrics, shell.recorder, shell.clock).follow()
 
 
 async def _run_all(specs: tuple[ControllerSpec, ...], shell: Shell, stop: asyncio.Event) -> None:

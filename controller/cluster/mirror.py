@@ -296,14 +296,14 @@ class Mirror:
 
     def _pairs(self) -> Iterable[tuple[Node | None, NodeClaim | None]]:
         paired: set[str] = set()
-        for node in self.nodes.values():
+        for node in tuple(self.nodes.values()):
             claim = self.claim_of(node)
             if claim is not None:
                 paired.add(claim.name)
                 yield node, claim
             elif not (labels.NODEPOOL in node.labels and self._too_early(node)):
                 yield node, None
-        for claim in self.claims.values():
+        for claim in tuple(self.claims.values()):
             if claim.name not in paired and claim.status.provider_id and self.is_ours(claim):
                 yield None, claim
 

@@ -6,6 +6,7 @@ process ready is a list of named checks that is passed in.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
@@ -66,7 +67,8 @@ class Endpoints:
             await runner.cleanup()
 
     async def _render(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature
-        return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        body = await asyncio.to_thread(self._metrics.render)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _readiness(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature
         failing = sorted(name for name, holds in self._ready.items() if not holds())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.provisioning.batcher import Batcher
-from controller.provisioning.build import Batching, build
+from controller.provisioning.build import Batching, build, build_static
 from controller.provisioning.claims import ClaimWriter, LimitsExceeded, to_nodeclaim
 from controller.provisioning.pools import is_dynamic, is_ready, launchable
 from controller.provisioning.provisioner import Launcher, Planner, Provisioner, pods_to_place
@@ -20,6 +20,7 @@ __all__ = [
     "PodTrigger",
     "Provisioner",
     "build",
+    "build_static",
     "is_dynamic",
     "is_ready",
     "launchable",

@@ -15,10 +15,11 @@ from controller.kube import Backoff, ControllerSpec, Watch, kinds
 from controller.provisioning.batcher import Batcher
 from controller.provisioning.claims import ClaimWriter
 from controller.provisioning.provisioner import Planner, Provisioner
+from controller.provisioning.static import Cost, StaticDeprovisioning, StaticProvisioning, pool_keys
 from controller.provisioning.triggers import NodeTrigger, PodTrigger
 from controller.scheduling import Options
 
-__all__ = ["Batching", "build"]
+__all__ = ["Batching", "build", "build_static"]
 
 
 @attrs.frozen(kw_only=True)
@@ -27,6 +28,17 @@ class Batching:
 
     idle: timedelta = timedelta(seconds=1)
     longest: timedelta = timedelta(seconds=10)
+
+
+def build_static(shell: Shell, launcher: ClaimWriter, cost: Cost) -> tuple[ControllerSpec, ...]:
+    """Return the two controllers of static pools (gate StaticCapacity)."""
+    watches = (Watch(kind=kinds.NODEPOOL), Watch(kind=kinds.NODECLAIM, keys=pool_keys))
+    shrink = StaticDeprovisioning(mirror=shell.mirror, writer=shell.writer, clock=shell.clock, cost=cost)
+    grow = StaticProvisioning(shell.mirror, launcher)
+    return (
+        ControllerSpec(reconciler=grow, watches=watches, workers=10),
+        ControllerSpec(reconciler=shrink, watches=watches, workers=10),
+    )
 
 
 def build(

@@ -1,0 +1,198 @@
+"""Status conditions as metrics and events: claims, pools, nodes, node classes (observability §1.4, §2).
+
+Started by `charpente run` on the leader. Follows the mirror: transitions are counted and told as events
+when they are seen; what holds now is read at each scrape, so nothing outlives its object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import attrs
+from prometheus_client import Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from controller.clock import Clock
+from controller.cluster import Mirror
+from controller.kube import Change, Event, Kind, ObjectRef, Recorder, kinds
+from controller.observability.metrics import Metrics
+from framework.api import labels
+
+__all__ = ["ConditionObserver"]
+
+_BUCKETS: Final = tuple(0.5 * 2**power for power in range(15))
+_KINDS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    kinds.NODECLAIM: (labels.EC2NODECLASS, labels.NODEPOOL),
+    kinds.NODEPOOL: (),
+    kinds.NODE: (labels.EC2NODECLASS, labels.NODEPOOL, labels.INITIALIZED),
+    kinds.EC2NODECLASS: (),
+}
+"""What is followed, with the object labels that become metric labels."""
+
+
+@attrs.frozen
+class _Condition:
+    type: str
+    status: str
+    reason: str
+    since: datetime | None
+
+
+class ConditionObserver(Collector):
+    """A collector of what holds now, and a listener that counts what changes."""
+
+    def __init__(self, mirror: Mirror, metrics: Metrics, recorder: Recorder, clock: Clock) -> None:
+        """Register with the metrics; `follow` starts listening."""
+        self._mirror = mirror
+        self._recorder = recorder
+        self._clock = clock
+        self._transitions = {kind: _Transitions(kind, extra, metrics) for kind, extra in _KINDS.items()}
+        self._common = _Common(metrics)
+        metrics.registry.register(self)
+
+    def follow(self) -> None:
+        """Listen to the changes of every kind from now on."""
+        for kind in _KINDS:
+            self._mirror.subscribe(kind, self._changed)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: names depend on no object, yet need no check."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the gauges of every followed kind."""
+        now = self._clock.now()
+        for kind, extra in _KINDS.items():
+            objects = [
+                each for each in tuple(self._mirror.store(kind).objects.values()) if self._ours(kind, each)
+            ]
+            yield from _gauges(kind, extra, objects, now)
+
+    def _ours(self, kind: Kind, obj: Any) -> bool:
+        return kind is not kinds.NODE or self._mirror.is_our_node(obj)
+
+    def _changed(self, change: Change) -> None:
+        if change.old is None or not self._ours(change.kind, change.current):
+            return
+        if change.new is None:
+            self._gone(change)
+            return
+        before = {each.type: each for each in _conditions(change.old)}
+        for after in _conditions(change.new):
+            old = before.get(after.type)
+            if old is not None and old.status != after.status:
+                self._transition(change, old, after)
+
+    def _transition(self, change: Change, old: _Condition, new: _Condition) -> None:
+        since = (new.since or self._clock.now()) - (old.since or self._clock.now())
+        self._transitions[change.kind].observe(change.new, old, new, since)
+        if change.kind is not kinds.NODE:
+            kind = (change.kind.group, change.kind.kind)
+            self._common.transitions.labels(*kind, new.type, new.status, new.reason).inc()
+            self._recorder.publish(
+                Event(
+                    regarding=ObjectRef.of(change.kind, change.new.metadata),
+                    reason=new.type,
+                    message=f"Status condition transitioned, Type: {new.type}, Status: {old.status} -> "
+                    f"{new.status}, Reason: {new.reason}",
+                    dedupe_for=timedelta(),
+                )
+            )
+
+    def _gone(self, change: Change) -> None:
+        asked = change.old.metadata.deletion_timestamp
+        if asked is not None:
+            self._transitions[change.kind].terminated(change.old, self._clock.now() - asked)
+
+
+class _Common:
+    """The deprecated names without the kind."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.transitions = Counter(
+            "operator_status_condition_transitions",
+            "Transitions of status conditions",
+            ("group", "kind", "type", "status", "reason"),
+            registry=metrics.registry,
+        )
+
+
+class _Transitions:
+    """Counters and histograms of one kind."""
+
+    def __init__(self, kind: Kind, extra: tuple[str, ...], metrics: Metrics) -> None:
+        prefix, own = f"operator_{kind.kind.lower()}_", tuple(map(_label, extra))
+        self._extra = extra
+        self._count = Counter(
+            f"{prefix}status_condition_transitions",
+            "Transitions of status conditions",
+            ("type", "status", "reason", *own),
+            registry=metrics.registry,
+        )
+        self._seconds = Histogram(
+            f"{prefix}status_condition_transition_seconds",
+            "How long a status condition had its status before",
+            ("type", "status", *own),
+            buckets=_BUCKETS,
+            registry=metrics.registry,
+        )
+        self._termination = Histogram(
+            f"{prefix}termination_duration_seconds",
+            "From the deletion request to the end",
+            own,
+            buckets=_BUCKETS,
+            registry=metrics.registry,
+        )
+
+    def observe(self, obj: Any, old: _Condition, new: _Condition, spent: timedelta) -> None:
+        own = _extra_values(obj, self._extra)
+        self._count.labels(new.type, new.status, new.reason, *own).inc()
+        self._seconds.labels(new.type, old.status, *own).observe(max(0.0, spent.total_seconds()))
+
+    def terminated(self, obj: Any, spent: timedelta) -> None:
+        own = _extra_values(obj, self._extra)
+        series = self._termination.labels(*own) if own else self._termination
+        series.observe(max(0.0, spent.total_seconds()))
+
+
+def _gauges(kind: Kind, extra: tuple[str, ...], objects: Iterable[Any], now: datetime) -> Iterator[Metric]:
+    prefix, own = f"operator_{kind.kind.lower()}_", tuple(map(_label, extra))
+    names = ("namespace", "name", "type", "status", "reason", *own)
+    count = GaugeMetricFamily(f"{prefix}status_condition_count", "1 per condition", labels=names)
+    current = GaugeMetricFamily(
+        f"{prefix}status_condition_current_status_seconds", "How long it has had its status", labels=names
+    )
+    ending = GaugeMetricFamily(
+        f"{prefix}termination_current_time_seconds",
+        "How long deletion has been asked for",
+        labels=("namespace", "name", *own),
+    )
+    for obj in objects:
+        values = _extra_values(obj, extra)
+        place = (obj.metadata.namespace or "", obj.metadata.name)
+        for each in _conditions(obj):
+            series = (*place, each.type, each.status, each.reason, *values)
+            count.add_metric(series, 1)
+            if each.since is not None:
+                current.add_metric(series, max(0.0, (now - each.since).total_seconds()))
+        asked = obj.metadata.deletion_timestamp
+        if asked is not None:
+            ending.add_metric((*place, *values), max(0.0, (now - asked).total_seconds()))
+    yield from (count, current, ending)
+
+
+def _conditions(obj: Any) -> Iterator[_Condition]:
+    found = obj.status.conditions if hasattr(obj, "status") else obj.conditions
+    for each in found:
+        yield _Condition(each.type, str(each.status), each.reason, each.last_transition_time)
+
+
+def _extra_values(obj: Any, extra: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(obj.metadata.labels.get(key, "") for key in extra)
+
+
+def _label(key: str) -> str:
+    return "".join("_" if letter in "/.-" else letter for letter in key)
