@@ -10,18 +10,22 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 import attrs
+from prometheus_client import CollectorRegistry
 
 from controller.clock import Clock
 from controller.cloud.aws.catalogue import Catalogue
 from controller.cloud.aws.clusterfacts import ClusterFacts
+from controller.cloud.aws.discovery import CapacityDiscovery
 from controller.cloud.aws.garbage import InstanceCollector, ProfileCollector
 from controller.cloud.aws.gateway import Aws, connect
 from controller.cloud.aws.images import Images
 from controller.cloud.aws.instances import Instances
 from controller.cloud.aws.instancetypes import InstanceTypes
 from controller.cloud.aws.launcher import Launcher
+from controller.cloud.aws.metrics import AwsMetrics
 from controller.cloud.aws.nodeclass import NodeClassReconciler, class_of_gone_claim
 from controller.cloud.aws.nodeclasshash import HashReconciler
+from controller.cloud.aws.offeringmetrics import OfferingMetrics
 from controller.cloud.aws.parts import Parts
 from controller.cloud.aws.prices import Prices
 from controller.cloud.aws.profiles import Profiles
@@ -32,6 +36,7 @@ from controller.cloud.aws.refreshers import (
     PriceRefresher,
     TemplateKeeper,
 )
+from controller.cloud.aws.reservations import CapacityTypeSync, ReservationExpiration
 from controller.cloud.aws.selectors import Selectors
 from controller.cloud.aws.settings import AwsSettings
 from controller.cloud.aws.tagging import TaggingReconciler
@@ -52,6 +57,8 @@ class Surroundings:
     recorder: Recorder
     clock: Clock
     random: Random
+    registry: CollectorRegistry
+    """Where the provider's metrics go."""
     server_version: Callable[[], Awaitable[str]]
     """Asks the API server for its version, such as `v1.34.4`."""
 
@@ -70,20 +77,31 @@ async def build(settings: AwsSettings, around: Surroundings) -> AwsOperator:
 
     Raises: ValueError without a region; AwsError when EC2 cannot be reached or read.
     """
+    metrics = AwsMetrics(around.registry)
     aws = await asyncio.to_thread(
-        connect, around.clock, user_agent=f"karpenter.sh-{settings.version}", region=settings.region
+        connect,
+        around.clock,
+        user_agent=f"karpenter.sh-{settings.version}",
+        region=settings.region,
+        observe=metrics.observe_call,
     )
     await aws.ec2.probe()
-    operator = assemble(settings, aws, around, dns_ip=await _dns_ip(around.client))
+    operator = assemble(settings, aws, around, metrics, dns_ip=await _dns_ip(around.client))
     await operator.parts.catalogue.refresh()
     return operator
 
 
-def assemble(settings: AwsSettings, aws: Aws, around: Surroundings, *, dns_ip: str | None) -> AwsOperator:
+def assemble(
+    settings: AwsSettings, aws: Aws, around: Surroundings, metrics: AwsMetrics, *, dns_ip: str | None
+) -> AwsOperator:
     """Return the provider and its controllers over a connection; nothing is asked of AWS."""
-    parts = _parts(settings, aws, around, dns_ip=dns_ip)
+    parts = _parts(settings, aws, around, metrics, dns_ip=dns_ip)
     provider = AwsProvider(parts, around.mirror, around.clock)
-    return AwsOperator(provider=provider, parts=parts, controllers=_controllers(parts, provider, around))
+    controllers = (
+        *_object_controllers(parts, around),
+        *_singletons(parts, provider, metrics, around),
+    )
+    return AwsOperator(provider=provider, parts=parts, controllers=controllers)
 
 
 async def _dns_ip(client: Client) -> str | None:
@@ -96,13 +114,15 @@ async def _dns_ip(client: Client) -> str | None:
     return address if isinstance(address, str) and address not in ("", "None") else None
 
 
-def _parts(settings: AwsSettings, aws: Aws, around: Surroundings, *, dns_ip: str | None) -> Parts:
+def _parts(
+    settings: AwsSettings, aws: Aws, around: Surroundings, metrics: AwsMetrics, *, dns_ip: str | None
+) -> Parts:
     clock = around.clock
     catalogue = Catalogue(aws.ec2)
     prices = Prices(aws.region, clock, aws.ec2, aws.prices, isolated=settings.isolated_vpc)
     unavailable = UnavailableOfferings(clock)
     types = InstanceTypes(settings, catalogue, prices, unavailable, clock)
-    launcher = Launcher(settings, aws.ec2, types, unavailable, clock)
+    launcher = Launcher(settings, aws.ec2, types, unavailable, clock, metrics.observe_batch)
     return Parts(
         settings=settings,
         aws=aws,
@@ -112,7 +132,7 @@ def _parts(settings: AwsSettings, aws: Aws, around: Surroundings, *, dns_ip: str
         unavailable=unavailable,
         types=types,
         launcher=launcher,
-        instances=Instances(aws.ec2, clock, cluster=settings.cluster_name),
+        instances=Instances(aws.ec2, clock, cluster=settings.cluster_name, observe=metrics.observe_batch),
         images=Images(aws.ec2, aws.ssm, clock, ttl=settings.ami_refresh),
         selectors=Selectors(
             aws.ec2,
@@ -131,33 +151,40 @@ def _parts(settings: AwsSettings, aws: Aws, around: Surroundings, *, dns_ip: str
     )
 
 
-def _controllers(parts: Parts, provider: AwsProvider, around: Surroundings) -> tuple[ControllerSpec, ...]:
+def _object_controllers(parts: Parts, around: Surroundings) -> tuple[ControllerSpec, ...]:
     client, mirror, clock = around.client, around.mirror, around.clock
     dry_runs = DryRuns(parts.settings, parts.aws.ec2, parts.types, parts.launcher.templates, clock)
-    node_class = NodeClassReconciler(parts, dry_runs, client, mirror, around.recorder, clock)
-    specs = [
+    classes, claims = Watch(kind=kinds.EC2NODECLASS), Watch(kind=kinds.NODECLAIM)
+    gone = Watch(kind=kinds.NODECLAIM, keys=class_of_gone_claim)
+    return (
         ControllerSpec(
-            reconciler=node_class,
-            watches=(
-                Watch(kind=kinds.EC2NODECLASS),
-                Watch(kind=kinds.NODECLAIM, keys=class_of_gone_claim),
-            ),
+            reconciler=NodeClassReconciler(parts, dry_runs, client, mirror, around.recorder, clock),
+            watches=(classes, gone),
         ),
-        ControllerSpec(reconciler=HashReconciler(client, mirror), watches=(Watch(kind=kinds.EC2NODECLASS),)),
+        ControllerSpec(reconciler=HashReconciler(client, mirror), watches=(classes,)),
         ControllerSpec(
-            reconciler=TaggingReconciler(parts, client, mirror, clock),
-            watches=(Watch(kind=kinds.NODECLAIM),),
-            workers=1,
+            reconciler=TaggingReconciler(parts, client, mirror, clock), watches=(claims,), workers=1
         ),
-    ]
-    singletons: list[Reconciler] = [
+        ControllerSpec(
+            reconciler=CapacityDiscovery(parts, mirror), watches=(Watch(kind=kinds.NODE),), workers=1
+        ),
+    )
+
+
+def _singletons(
+    parts: Parts, provider: AwsProvider, metrics: AwsMetrics, around: Surroundings
+) -> tuple[ControllerSpec, ...]:
+    client, mirror = around.client, around.mirror
+    found: list[Reconciler] = [
         CatalogueRefresher(parts),
         PriceRefresher(parts),
         ImageInvalidator(parts),
         TemplateKeeper(parts),
-        InstanceCollector(provider, client, mirror, clock),
+        InstanceCollector(provider, client, mirror, around.clock),
+        OfferingMetrics(parts, metrics, mirror),
     ]
     if not parts.settings.isolated_vpc:
-        singletons.append(ProfileCollector(parts, mirror))
-    specs += [ControllerSpec(reconciler=item, singleton=True, workers=1) for item in singletons]
-    return tuple(specs)
+        found.append(ProfileCollector(parts, mirror))
+    if parts.settings.reserved_capacity:
+        found += [CapacityTypeSync(provider, client, mirror), ReservationExpiration(client, mirror)]
+    return tuple(ControllerSpec(reconciler=item, singleton=True, workers=1) for item in found)

@@ -17,9 +17,11 @@ from controller.cloud.aws import AwsOperator, AwsSettings, Surroundings
 from controller.cloud.aws.building import assemble
 from controller.cloud.aws.catalogue import Catalogue
 from controller.cloud.aws.gateway import Aws, connect
+from controller.cloud.aws.metrics import AwsMetrics
 from controller.cloud.aws.shape import TypeShape
 from controller.cluster import Mirror
 from controller.kube import Key, kinds
+from controller.observability.metrics import Metrics
 from sandbox.aws import AwsProcess
 from sandbox.aws.control import Control
 from tests.controller.cloud.aws.builders import CLUSTER, REGION, node_class_wire
@@ -108,7 +110,7 @@ async def world(running: Running) -> AsyncIterator[World]:
     control.clear(requests=True)
     vpc = make_platform()
     mirror = Mirror()
-    api, recorder = FakeApi(mirror), FakeRecorder()
+    api, recorder, metrics = FakeApi(mirror), FakeRecorder(), Metrics()
 
     async def server_version() -> str:
         return "v1.34.4"
@@ -122,8 +124,10 @@ async def world(running: Running) -> AsyncIterator[World]:
             recorder=recorder,  # type: ignore[arg-type]  # the same
             clock=SystemClock(),
             random=Random(7),  # noqa: S311 - equal names in every run
+            registry=metrics.registry,
             server_version=server_version,
         ),
+        AwsMetrics(metrics.registry),
         dns_ip="10.100.0.10",
     )
     await running.fill(operator.parts.catalogue)
