@@ -7,18 +7,18 @@ SchedulingConfig nothing here changes a decision.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import attrs
 
+from controller.scheduling.pools import governing_config
 from framework.api import NodePool, SchedulingConfig
 
 __all__ = ["DEFAULT_POLICY", "MinSavings", "Policies", "PoolPolicy", "Rollout", "policies"]
 
 _SPOT_FLOOR: Final = 15
 """The floor of cheaper types that a SchedulingConfig has unless it says otherwise."""
-_LATE: Final = datetime.fromisoformat("9999-01-01T00:00:00+00:00")
 
 
 @attrs.frozen(kw_only=True)
@@ -73,25 +73,10 @@ def policies(pools: Iterable[NodePool], configs: Sequence[SchedulingConfig]) -> 
     """Return what the SchedulingConfigs say about each pool that one of them governs."""
     found = {}
     for pool in pools:
-        config = governing(pool, configs)
+        config = governing_config(pool, configs)
         if config is not None:
             found[pool.name] = _policy(config)
     return found
-
-
-def governing(pool: NodePool, configs: Sequence[SchedulingConfig]) -> SchedulingConfig | None:
-    """Return the config that governs the pool: the oldest that points at its node class and selects it."""
-    matching = [each for each in configs if _governs(each, pool)]
-    return min(
-        matching, key=lambda each: (each.metadata.creation_timestamp or _LATE, each.name), default=None
-    )
-
-
-def _governs(config: SchedulingConfig, pool: NodePool) -> bool:
-    selector = config.spec.node_pool_selector
-    return config.spec.node_class_ref == pool.spec.template.spec.node_class_ref and (
-        selector is None or selector.matches(pool.metadata.labels)
-    )
 
 
 def _policy(config: SchedulingConfig) -> PoolPolicy:

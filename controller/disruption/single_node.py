@@ -6,12 +6,13 @@ look alike are judged once, and a pass that ran out of time is taken up where it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
 from controller.disruption.command import Candidate, Command, ConsolidationType, by_cost
 from controller.disruption.consolidation import consolidatable
+from controller.disruption.likeness import Likeness
 from controller.disruption.method import Proposal, Turn, eligible, held_by_budget
 from controller.disruption.reasons import BlockCode, blocked
 from controller.disruption.worth import resting
@@ -42,6 +43,7 @@ class SingleNode:
         allowances = turn.allowances(self.reason)
         expired = turn.deadline(SINGLE_NODE_SECONDS)
         held = False
+        likeness, known = Likeness(turn.world), dict[Hashable, Reason]()
         order = list(in_turns(candidates, turn.unreached))
         for index, candidate in enumerate(order):
             if expired():
@@ -52,10 +54,11 @@ class SingleNode:
                 held = True
                 refusals[candidate.name] = held_by_budget(candidate, allowance)
                 continue
-            outcome = judge(turn, candidate)
+            kind = likeness.of(candidate)
+            outcome = known[kind] if kind in known else judge(turn, candidate)
             if isinstance(outcome, Command):
                 return Proposal(commands=(outcome,), refusals=refusals, held_by_budget=held)
-            refusals[candidate.name] = outcome
+            refusals[candidate.name] = known[kind] = outcome
         return Proposal(refusals=refusals, held_by_budget=held)
 
 

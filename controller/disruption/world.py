@@ -15,6 +15,7 @@ import attrs
 from controller.disruption.history import History
 from controller.disruption.policy import DEFAULT_POLICY, Policies, PoolPolicy
 from controller.scheduling import InstanceType, Options, Pod, PodDisruptionBudget, Snapshot, StateNode
+from controller.scheduling.overlays import overlaid_types
 from framework.api import NodeClaim, NodePool, conditions
 
 __all__ = ["Gates", "World"]
@@ -66,8 +67,17 @@ class World:
 
     @cached_property
     def types_by_name(self) -> Mapping[str, Mapping[str, InstanceType]]:
-        """Return instance types by pool and name."""
-        return {pool: {each.name: each for each in types} for pool, types in self.instance_types.items()}
+        """Return instance types by pool and name, with the prices and capacities that overlays give them."""
+        overlays = self.snapshot.node_overlays
+        return {
+            name: {
+                each.name: each
+                for each in (
+                    overlaid_types(self.pools[name], types, overlays) if name in self.pools else types
+                )
+            }
+            for name, types in self.instance_types.items()
+        }
 
     @cached_property
     def launchable(self) -> Mapping[str, tuple[InstanceType, ...]]:

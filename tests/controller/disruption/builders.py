@@ -34,6 +34,7 @@ Item = tuple[StateNode, NodeClaim | None]
 def a_pool(name: str = "default", *, disruption: Mapping[str, Any] | None = None, **spec: Any) -> NodePool:
     settings = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}], **(disruption or {})}
     requirements = spec.pop("requirements", [])
+    conditions = [a_condition("Ready", observedGeneration=1), *spec.pop("status", ())]
     return NodePool.from_wire(
         {
             "apiVersion": "karpenter.sh/v1",
@@ -44,7 +45,7 @@ def a_pool(name: str = "default", *, disruption: Mapping[str, Any] | None = None
                 "disruption": settings,
                 **spec,
             },
-            "status": {"conditions": [a_condition("Ready", observedGeneration=1)]},
+            "status": {"conditions": conditions},
         }
     )
 
@@ -204,7 +205,7 @@ def a_world(*items: Item, **more: Any) -> World:
     """Return a world of these nodes; keywords go to the snapshot or to the world."""
     pools = tuple(more.pop("pools", (a_pool(),)))
     types = more.pop("types", {pool.name: CATALOGUE for pool in pools})
-    world = {key: more.pop(key) for key in ("busy", "gates", "policies") if key in more}
+    world = {key: more.pop(key) for key in ("busy", "gates", "policies", "history") if key in more}
     snapshot = Snapshot(now=more.pop("now", NOW), nodes=tuple(node for node, _ in items), pools=pools, **more)
     return World(
         snapshot=snapshot,
