@@ -25,6 +25,7 @@ from controller.cluster.store import Index, Store
 from controller.cluster.volumes import Volumes
 from controller.kube import Change, Kind, WireObject, kinds
 from controller.scheduling import Pod, PodDisruptionBudget, Resources, Snapshot, StateNode
+from controller.scheduling.pods import is_terminal
 from controller.scheduling.resources import add
 from framework.api import (
     EC2NodeClass,
@@ -322,8 +323,8 @@ class Mirror:
         return claim.name if claim is not None else f"node/{node_name}"
 
     def _pod_changed(self, change: Change) -> None:
-        bound = change.new is not None and change.new.node_name and not (change.old and change.old.node_name)
-        if bound or change.new is None:
+        old, new = change.old, change.new
+        if new is None or _use_of_node(new) != (_use_of_node(old) if old is not None else None):
             self._changes += 1
 
     def _node_changed(self, change: Change) -> None:
@@ -356,6 +357,11 @@ def _provider_id(claim: NodeClaim) -> tuple[str, ...]:
 
 def _node_provider_id(node: Node) -> tuple[str, ...]:
     return (node.provider_id,) if node.provider_id else ()
+
+
+def _use_of_node(pod: Pod) -> str | None:
+    """Return the node on which the pod takes room, or None: a finished pod takes none."""
+    return None if is_terminal(pod) else pod.node_name or None
 
 
 def _node_states(node: Node) -> tuple[object, ...]:

@@ -53,6 +53,11 @@ class Survey:
     candidates: tuple[Candidate, ...]
     blocked: tuple[Blocked, ...]
 
+    @property
+    def awaits_pods(self) -> bool:
+        """Whether a node is kept for pods promised to it: a rule that lifts with time, without any change."""
+        return any(each.reason.code is BlockCode.NOMINATED for each in self.blocked)
+
     @cached_property
     def eventual(self) -> tuple[Candidate, ...]:
         """Return the candidates of methods that go over pods' heads where a grace period bounds the drain."""

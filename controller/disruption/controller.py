@@ -176,7 +176,7 @@ class DisruptionLoop:
         self._observe(method, self._clock.monotonic() - started, proposal)
         self._tell(method, turn, proposal)
         memory.unreached = proposal.unreached
-        memory.settled = stamp if proposal.settled else None
+        memory.settled = stamp if proposal.settled and not turn.survey.awaits_pods else None
         commands = proposal.commands
         if method.validated:
             commands = await self._validated(method, commands)
@@ -237,16 +237,17 @@ class DisruptionLoop:
             self._recorder.publish(*notices.rejected_events(node, candidate, command, why))
 
     async def _start(self, commands: tuple[Command, ...], world: World) -> bool:
-        """Start the commands; return whether any got under way."""
-        started = False
+        """Start the commands; return whether there were any. Raises CommandAborted when none could start."""
+        aborted: list[CommandAborted] = []
         for command in commands:
             try:
                 await self._queue.start(command, world, self._queue.new_id())
             except CommandAborted as exc:
                 _log.error("disruption command could not start", command=command.text(), error=str(exc))
-            else:
-                started = True
-        return started
+                aborted.append(exc)
+        if aborted and len(aborted) == len(commands):
+            raise aborted[0]
+        return bool(commands)
 
     # What others see
 
