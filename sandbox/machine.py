@@ -32,7 +32,9 @@ REGION = "eu-west-2"
 AWS, NODES = "aws", "nodes"
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", AWS, "kwok", NODES)
 """Every process of a whole sandbox, beside the pods of the controller."""
-AWS_READY_TIMEOUT_S = 30
+AWS_READY_TIMEOUT_S = 60
+STOP_GRACE_S = 1.0
+"""Nothing of a sandbox outlives it, so a program that takes its time to end is not waited for."""
 
 
 @attrs.frozen(kw_only=True)
@@ -141,7 +143,7 @@ class Sandbox:
         """
         # The process that keeps kwok and the pods alive goes first, or it would start them anew.
         stopped = self.processes.stop([NODES])
-        stopped += self.processes.stop()
+        stopped += self.processes.stop(grace_s=STOP_GRACE_S)
         self._control_plane.stop()
         # Pulumi's state goes too: it speaks of an AWS that no longer exists.
         for name in ("run", "kwok", "pods", "pulumi", "state.json"):

@@ -20,7 +20,7 @@ import yaml
 
 from sandbox import tools
 from sandbox.errors import SandboxError, StartFailed
-from sandbox.kubernetes.api import Api
+from sandbox.kubernetes.api import Api, Object
 from sandbox.kubernetes.certificates import Authority, new_key
 from sandbox.kubernetes.kubeconfig import Access
 from sandbox.processes import ProcessTable, Program, free_port, port_is_free
@@ -30,6 +30,8 @@ __all__ = ["PROGRAMS", "ControlPlane", "Options"]
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """The programs and process names, in the order in which they start."""
 READY_TIMEOUT_S = 60
+DNS_HOST = 10
+"""The cluster's DNS is the tenth address of the service range, as on EKS."""
 PORT_ATTEMPTS = 3
 """A free port can be taken by a neighbour between the look and the start; then other ports are tried."""
 
@@ -41,7 +43,7 @@ class Options:
     port: int | None = None
     """Port of the API server; any free one when not set."""
     service_cidr: str = "10.100.0.0/16"
-    """As EKS chooses for a VPC in 172.16/12 or 192.168/16 … and otherwise."""
+    """EKS takes 10.100.0.0/16, or 172.20.0.0/16 when the VPC has addresses in the former."""
     node_grace_s: int | None = None
     """Seconds without a lease after which a node is not ready; Kubernetes' own default (50) when not set."""
     token_webhook: str | None = None
@@ -132,6 +134,22 @@ class ControlPlane:
             what="the controllers are at work",
             timeout_s=READY_TIMEOUT_S,
         )
+        self._add_cluster_dns(api)
+
+    def _add_cluster_dns(self, api: Api) -> None:
+        """Create the Service of the cluster's DNS, which every EKS cluster has and the controller looks up."""
+        address = str(ipaddress.ip_network(self._options.service_cidr)[DNS_HOST])
+        ports = [
+            {"name": "dns", "port": 53, "protocol": "UDP"},
+            {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+        ]
+        service: Object = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "kube-dns", "labels": {"k8s-app": "kube-dns"}},
+            "spec": {"clusterIP": address, "selector": {"k8s-app": "kube-dns"}, "ports": ports},
+        }
+        api.create("/api/v1/namespaces/kube-system/services", service)
 
     def _run(self, programs: Mapping[str, Path], name: str, flags: Mapping[str, str | int | Path]) -> None:
         command = (str(programs[name]), *(f"--{flag}={value}" for flag, value in flags.items()))
