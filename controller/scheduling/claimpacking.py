@@ -52,13 +52,6 @@ class ClaimPacking:
         self._reservations = reservations
         self._domain_keys = tuple(domain_keys)
         self._narrowings: dict[int, tuple[ClaimShape, ...]] = {}
-        self._noted: list[Variant] = []
-
-    def forget(self) -> None:
-        """Drop notes about variants that will not come up again soon."""
-        for variant in self._noted:
-            variant.views.clear()
-        self._noted.clear()
 
     # Open claims
 
@@ -86,13 +79,10 @@ class ClaimPacking:
     def _first_of_many(
         self, cls: PodClass, variant: Variant, rules: NodeRules
     ) -> tuple[OpenClaim, _Move] | None:
-        stamp = id(rules)
-        known = variant.views.get(stamp)
-        if known is None:
-            self._noted.append(variant)
+        known = cls.views.get(rules)
         opens = any(rule.opens for rule in variant.host_rules)
         fresh = known if isinstance(known, ClaimView) and not opens else None
-        view = variant.views[stamp] = self.open.view(variant, rules, cls, fresh)
+        view = cls.views[rules] = self.open.view(variant, rules, cls, fresh)
         keys = view.keys[: len(self.open)]
         owned = False
         while True:
@@ -168,9 +158,9 @@ class ClaimPacking:
         if before is not move.shape and claim.classes:
             self._recount(claim, before)
         claim.classes[cls] = claim.classes.get(cls, 0) + 1
-        for counter in cls.counters:
+        for counter in cls.rules.counters:
             self._count(counter, claim, 1)
-        for counter in cls.owned:
+        for counter in cls.rules.owned:
             self._count(counter, claim, 1)
 
     def _count(self, counter: Counter, claim: OpenClaim, pods: int) -> None:
@@ -195,7 +185,7 @@ class ClaimPacking:
             was_open = old is None or old.complement
             became_one = len(new.values) == 1 and (old is None or was_open or len(old.values) > 1)
             for cls, pods in claim.classes.items():
-                for counter in (*cls.counters, *cls.owned):
+                for counter in (*cls.rules.counters, *cls.rules.owned):
                     if counter.key.topology_key != key:
                         continue
                     if became_one if counter.key.mode is Mode.ONE else was_open:

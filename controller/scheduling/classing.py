@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from controller.scheduling.nodetable import NodeTable
 from controller.scheduling.plan import Options, PreferencePolicy
 from controller.scheduling.podclasses import (
+    ClassRules,
     NodeRules,
     PodClass,
     Terms,
@@ -22,7 +23,7 @@ from controller.scheduling.podclasses import (
 from controller.scheduling.podfields import HostPort, PodAffinityTerm, TopologySpread
 from controller.scheduling.podrules import AffinityRule, AntiAffinityRule, PodRule, SpreadRule
 from controller.scheduling.pods import Pod
-from controller.scheduling.podshapes import PodShape
+from controller.scheduling.podshapes import PodConstraints
 from controller.scheduling.requirements import Requirements
 from controller.scheduling.runningpods import running_pods
 from controller.scheduling.snapshot import Snapshot, StateNode
@@ -54,11 +55,11 @@ class Classing:
         self._moving = {pod.uid for pod in pods}
         self._running = running_pods(snapshot.nodes)
         self._node_rules: dict[object, NodeRules] = {}
+        self._rules: dict[object, ClassRules] = {}
         self._classes: dict[object, PodClass] = {}
         self._declare(pods)
-        self._keys = frozenset(
-            key for c in topology.counters for key in (c.selector.keys() if c.selector else ())
-        )
+        looked_at = {key for c in topology.counters for key in (c.selector.keys() if c.selector else ())}
+        self._keys = sorted(looked_at)
         self._index = _CounterIndex(topology.counters.values())
         self._selected: dict[tuple[str, _Signature], tuple[Counter, ...]] = {}
         if topology.counters:
@@ -68,10 +69,10 @@ class Classing:
     # Declaring counters
 
     def _declare(self, pods: Sequence[Pod]) -> None:
-        for shape, namespace in dict.fromkeys((pod.shape, pod.namespace) for pod in pods):
-            if shape.has_pod_rules:
-                rung = Terms.of(shape, preferences=self._preferences)
-                self._declare_terms(shape, namespace, rung)
+        for constraints, namespace in dict.fromkeys((pod.shape.constraints, pod.namespace) for pod in pods):
+            if constraints.has_pod_rules:
+                rung = Terms.of(constraints, preferences=self._preferences)
+                self._declare_terms(constraints, namespace, rung)
         placed = {(pod.namespace, frozenset(pod.labels.items())): pod for pod in pods}.values()
         for group in self._running.owners:
             key = self._key(Mode.OWNERS, group.term, group.namespace)
@@ -80,9 +81,9 @@ class Classing:
             ):
                 self._topology.counter(key)
 
-    def _declare_terms(self, shape: PodShape, namespace: str, rung: Terms) -> None:
+    def _declare_terms(self, constraints: PodConstraints, namespace: str, rung: Terms) -> None:
         for constraint in rung.spread:
-            self._spread_counter(shape, namespace, constraint)
+            self._spread_counter(constraints, namespace, constraint)
         for term in (*rung.affinity, *rung.preferred_affinity):
             self._counter(Mode.ONE, term, namespace)
         for term in (*rung.anti_affinity, *rung.preferred_anti_affinity):
@@ -90,9 +91,11 @@ class Classing:
         for term in rung.anti_affinity:
             self._counter(Mode.OWNERS, term, namespace)
 
-    def _spread_counter(self, shape: PodShape, namespace: str, constraint: TopologySpread) -> Counter:
+    def _spread_counter(
+        self, constraints: PodConstraints, namespace: str, constraint: TopologySpread
+    ) -> Counter:
         node_filter = NodeFilter.of(
-            shape, honor_affinity=constraint.honor_affinity, honor_taints=constraint.honor_taints
+            constraints, honor_affinity=constraint.honor_affinity, honor_taints=constraint.honor_taints
         )
         return self._topology.counter(
             CounterKey(
@@ -168,11 +171,19 @@ class Classing:
 
     def class_of(self, pod: Pod, columns: Mapping[str, int]) -> PodClass:
         """Return the pod's class; `columns` is the place of each resource."""
-        scoped = bool(self._topology.counters) or bool(pod.volume_claims)
-        key = (pod.shape, pod.namespace, signature(pod, self._keys)) if scoped else pod.shape
-        cls = self._classes.get(key)
+        shape = pod.shape
+        constraints = shape.constraints
+        scoped = bool(self._topology.counters) or bool(constraints.volume_claims)
+        place = (pod.namespace, signature(pod, self._keys)) if scoped else None
+        cls = self._classes.get((shape, place))
         if cls is None:
-            cls = self._classes[key] = self._new_class(pod, columns)
+            rules = self._rules.get((constraints, place))
+            if rules is None:
+                rules = self._rules[constraints, place] = self._new_rules(pod)
+            request = [0] * len(columns)
+            for name, amount in shape.requests:
+                request[columns[name]] = amount
+            cls = self._classes[shape, place] = PodClass(rules, request)
         return cls
 
     @property
@@ -180,51 +191,48 @@ class Classing:
         """How many classes there are."""
         return len(self._classes)
 
-    def _new_class(self, pod: Pod, columns: Mapping[str, int]) -> PodClass:
-        request = [0] * len(columns)
-        for name, amount in pod.shape.requests:
-            request[columns[name]] = amount
+    def _new_rules(self, pod: Pod) -> ClassRules:
         volumes = self._snapshot.volumes
-        keys = [f"{pod.namespace}/{claim}" for claim in pod.volume_claims]
+        constraints = pod.shape.constraints
+        keys = [f"{pod.namespace}/{claim}" for claim in constraints.volume_claims]
         drivers = [(volumes.driver(key), key) for key in keys]
-        return PodClass(
+        own = [self._counter(Mode.OWNERS, term, pod.namespace) for term in constraints.anti_affinity]
+        return ClassRules(
             sample=pod,
-            shape=pod.shape,
-            request=request,
-            counters=self.selecting(pod) if self._keys or self._topology.counters else (),
-            owned=tuple(
-                dict.fromkeys(self._counter(Mode.OWNERS, t, pod.namespace) for t in pod.shape.anti_affinity)
-            ),
+            constraints=constraints,
+            counters=self.selecting(pod) if self._topology.counters else (),
+            owned=tuple(dict.fromkeys(own)),
             volumes=tuple((driver, key) for driver, key in drivers if driver is not None),
         )
 
-    def variants(self, cls: PodClass, *, soft_taints: bool) -> tuple[Variant, ...]:
-        """Return the class's ladder, made when first asked for."""
-        if not cls.variants:
-            pod = cls.sample
+    def variants(self, rules: ClassRules, *, soft_taints: bool) -> tuple[Variant, ...]:
+        """Return the ladder, made when first asked for."""
+        if not rules.variants:
+            pod = rules.sample
             places = alternatives_of(
-                self._snapshot.volumes.alternatives(f"{pod.namespace}/{claim}") for claim in pod.volume_claims
+                self._snapshot.volumes.alternatives(f"{pod.namespace}/{claim}")
+                for claim in rules.constraints.volume_claims
             )
-            rungs = ladder(cls.shape, preferences=self._preferences, soft_taints=soft_taints)
-            cls.variants = tuple(self._variant(cls, rung, places) for rung in rungs)
-        return cls.variants
+            rungs = ladder(rules.constraints, preferences=self._preferences, soft_taints=soft_taints)
+            rules.variants = tuple(self._variant(rules, rung, places) for rung in rungs)
+        return rules.variants
 
-    def _variant(self, cls: PodClass, rung: Terms, places: Sequence[Requirements]) -> Variant:
-        shape = cls.shape
-        effective = rung.effective(shape.selector)
-        tolerations = (*shape.tolerations, _SOFT_TAINTS) if rung.tolerates_soft_taints else shape.tolerations
-        rules = self._pod_rules(cls, rung)
+    def _variant(self, rules: ClassRules, rung: Terms, places: Sequence[Requirements]) -> Variant:
+        own = rules.constraints
+        effective = rung.effective(own.selector)
+        tolerations = (*own.tolerations, _SOFT_TAINTS) if rung.tolerates_soft_taints else own.tolerations
+        pod_rules = self._pod_rules(rules, rung)
         return Variant(
             rules=tuple(
-                self._rules(effective.union(place), tolerations, shape.host_ports) for place in places
+                self._node_rules_of(effective.union(place), tolerations, own.host_ports) for place in places
             ),
-            strict=rung.strict(shape.selector),
-            ports=shape.host_ports,
-            host_rules=tuple(rule for rule in rules if rule.counter.by_host),
-            domain_rules=tuple(rule for rule in rules if not rule.counter.by_host),
+            strict=rung.strict(own.selector),
+            ports=own.host_ports,
+            host_rules=tuple(rule for rule in pod_rules if rule.counter.by_host),
+            domain_rules=tuple(rule for rule in pod_rules if not rule.counter.by_host),
         )
 
-    def _rules(
+    def _node_rules_of(
         self, wanted: Requirements, tolerations: tuple[Toleration, ...], ports: tuple[HostPort, ...]
     ) -> NodeRules:
         key = (wanted, tolerations, ports)
@@ -233,11 +241,11 @@ class Classing:
             rules = self._node_rules[key] = NodeRules(wanted, tolerations, ports)
         return rules
 
-    def _pod_rules(self, cls: PodClass, rung: Terms) -> list[PodRule]:
-        pod, shape = cls.sample, cls.shape
+    def _pod_rules(self, own: ClassRules, rung: Terms) -> list[PodRule]:
+        pod = own.sample
         rules: list[PodRule] = []
         for constraint in rung.spread:
-            counter = self._spread_counter(shape, pod.namespace, constraint)
+            counter = self._spread_counter(own.constraints, pod.namespace, constraint)
             rules.append(
                 SpreadRule(
                     counter=counter,
@@ -254,8 +262,7 @@ class Classing:
             rules.append(
                 AntiAffinityRule(counter=self._counter(Mode.ALL, term, pod.namespace), inverse=False)
             )
-        key = (pod.namespace, signature(pod, self._keys))
-        for counter in self._selected.get(key, ()):
+        for counter in self._selected.get((pod.namespace, signature(pod, self._keys)), ()):
             if counter.key.mode is Mode.OWNERS:
                 rules.append(AntiAffinityRule(counter=counter, inverse=True))
         return rules

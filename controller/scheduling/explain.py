@@ -60,7 +60,7 @@ class Explainer:
 
     def _children(self, cls: PodClass) -> tuple[Reason, ...]:
         run = self._run
-        variant = run.classing.variants(cls, soft_taints=run.pools.has_soft_taints)[-1]
+        variant = run.classing.variants(cls.rules, soft_taints=run.pools.has_soft_taints)[-1]
         reasons: list[Reason] = []
         if (volumes := self._volume_conflict(cls)) is not None:
             return (volumes,)
@@ -218,8 +218,8 @@ class Explainer:
         """Volumes that cannot be used on one node together, each with where it is (§13.4)."""
         volumes = self._run.problem.snapshot.volumes
         named = [
-            (claim, volumes.alternatives(f"{cls.sample.namespace}/{claim}"))
-            for claim in cls.shape.volume_claims
+            (claim, volumes.alternatives(f"{cls.rules.sample.namespace}/{claim}"))
+            for claim in cls.rules.constraints.volume_claims
         ]
         bound = [(claim, terms) for claim, terms in named if terms]
         together: list[Requirements] = list(bound[0][1]) if bound else []
@@ -231,7 +231,7 @@ class Explainer:
             Reason(
                 code=ReasonCode.VOLUME,
                 text=f"needs {' or '.join(str(term) for term in terms)}",
-                obj=f"PersistentVolumeClaim/{cls.sample.namespace}/{claim}",
+                obj=f"PersistentVolumeClaim/{cls.rules.sample.namespace}/{claim}",
             )
             for claim, terms in bound
         )

@@ -53,7 +53,7 @@ class NodeExplainer:
         taint = tolerates(rules.tolerations, nodes.nodes[row].taints)
         if taint is not None:
             return ReasonCode.TAINT, f"did not tolerate taint {taint}"
-        if cls.volumes and not nodes.attaches(row, cls.volumes):
+        if cls.rules.volumes and not nodes.attaches(row, cls.rules.volumes):
             return ReasonCode.VOLUME_LIMIT, "no volume attach slot is free"
         if any(p.conflicts(taken) for p in variant.ports for taken in nodes.ports.get(row, ())):
             return ReasonCode.HOST_PORT, f"conflicting host port {', '.join(map(str, variant.ports))}"

@@ -43,8 +43,8 @@ class NodePacking:
         if row is None:
             return False
         self.nodes.take(row, cls.request, variant.ports, 1)
-        self.nodes.attach(row, cls.volumes)
-        for counter in (*cls.counters, *cls.owned):
+        self.nodes.attach(row, cls.rules.volumes)
+        for counter in (*cls.rules.counters, *cls.rules.owned):
             if counter.looks_at_node(self.nodes, row):
                 counter.add_at_node(row, self.nodes.label(row, counter.key.topology_key), 1)
         self._journal.append(row)
@@ -62,15 +62,15 @@ class NodePacking:
             row = int(mask.argmax())
             if not mask[row]:
                 return None
-            if not cls.volumes or self.nodes.attaches(row, cls.volumes):
+            if not cls.rules.volumes or self.nodes.attaches(row, cls.rules.volumes):
                 return row
             mask = mask.copy()
             mask[row] = False
 
     def _mask(self, cls: PodClass, variant: Variant) -> _Mask:
-        view = variant.views.get("nodes")
+        view = cls.views.get(variant)
         if not isinstance(view, _View):
-            view = variant.views["nodes"] = _View(self.demanded(variant), -1)
+            view = cls.views[variant] = _View(self.demanded(variant), -1)
         if any(rule.opens for rule in variant.host_rules):
             return self._narrowed(view.mask.copy(), slice(None), cls, variant)
         if view.seen != len(self._journal):

@@ -6,7 +6,7 @@ its hard rules. Private to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -17,12 +17,12 @@ from controller.scheduling.claimshapes import ClaimShape, ShapeTable
 from controller.scheduling.podfields import HostPort, PodAffinityTerm, PreferredNodeTerm, TopologySpread
 from controller.scheduling.podrules import PodRule
 from controller.scheduling.pods import Pod
-from controller.scheduling.podshapes import PodShape
+from controller.scheduling.podshapes import PodConstraints
 from controller.scheduling.requirements import EMPTY, Requirements
 from controller.scheduling.taints import Toleration, tolerates
 from controller.scheduling.topology import Counter
 
-__all__ = ["NodeRules", "PodClass", "Terms", "Variant", "ladder"]
+__all__ = ["ClassRules", "NodeRules", "PodClass", "Terms", "Variant", "ladder"]
 
 _SOFT_TAINTS = Toleration(operator="Exists", effect="PreferNoSchedule")
 _NEVER = -1
@@ -44,18 +44,18 @@ class Terms:
     tolerates_soft_taints: bool = False
 
     @classmethod
-    def of(cls, shape: PodShape, *, preferences: bool) -> Terms:
+    def of(cls, constraints: PodConstraints, *, preferences: bool) -> Terms:
         """Return the first rung; without preferences only hard constraints are in it."""
         return cls(
-            required_terms=shape.required_terms,
-            preferred_terms=shape.preferred_terms if preferences else (),
-            affinity=shape.affinity,
-            preferred_affinity=tuple(p.term for p in shape.preferred_affinity) if preferences else (),
-            anti_affinity=shape.anti_affinity,
-            preferred_anti_affinity=tuple(p.term for p in shape.preferred_anti_affinity)
+            required_terms=constraints.required_terms,
+            preferred_terms=constraints.preferred_terms if preferences else (),
+            affinity=constraints.affinity,
+            preferred_affinity=tuple(p.term for p in constraints.preferred_affinity) if preferences else (),
+            anti_affinity=constraints.anti_affinity,
+            preferred_anti_affinity=tuple(p.term for p in constraints.preferred_anti_affinity)
             if preferences
             else (),
-            spread=tuple(c for c in shape.spread if c.hard or preferences),
+            spread=tuple(c for c in constraints.spread if c.hard or preferences),
         )
 
     def strict(self, selector: Requirements) -> Requirements:
@@ -84,9 +84,9 @@ class Terms:
         return None
 
 
-def ladder(shape: PodShape, *, preferences: bool, soft_taints: bool) -> Iterator[Terms]:
+def ladder(constraints: PodConstraints, *, preferences: bool, soft_taints: bool) -> Iterator[Terms]:
     """Yield the rungs from the pod as written to its hard rules alone."""
-    rung: Terms | None = Terms.of(shape, preferences=preferences)
+    rung: Terms | None = Terms.of(constraints, preferences=preferences)
     while rung is not None:
         yield rung
         rung = rung.relaxed(soft_taints=soft_taints)
@@ -147,27 +147,37 @@ class Variant:
     ports: tuple[HostPort, ...]
     host_rules: tuple[PodRule, ...]
     domain_rules: tuple[PodRule, ...]
-    views: dict[object, Any] = attrs.field(factory=dict)
-    """Notes of the packing on which rows may take it."""
 
 
 @attrs.define(kw_only=True, eq=False)
-class PodClass:
-    """Pods alike to the engine, with their requests as columns."""
+class ClassRules:
+    """What classes share that differ in requests only."""
 
     sample: Pod
-    shape: PodShape
-    request: list[int]
-    """Per resource column."""
+    constraints: PodConstraints
     counters: tuple[Counter, ...]
     """Those that select its pods."""
     owned: tuple[Counter, ...]
     """Those of its own required anti-affinity terms."""
-    variants: tuple[Variant, ...] = ()
-    volumes: tuple[tuple[str, str], ...] = ()
+    volumes: tuple[tuple[str, str], ...]
     """(driver, claim key) of each volume that takes an attach slot."""
-    failed_at: int = -1
-    """Number of placements when it last found no place."""
+    variants: tuple[Variant, ...] = ()
+    """The ladder; filled when first asked for."""
+
+
+class PodClass:
+    """Pods alike to the engine, with their requests as columns."""
+
+    __slots__ = ("failed_at", "request", "rules", "views")
+
+    def __init__(self, rules: ClassRules, request: list[int]) -> None:
+        """Start without notes; `request` is per resource column."""
+        self.rules = rules
+        self.request = request
+        self.failed_at = -1
+        """Number of placements when it last found no place."""
+        self.views: dict[object, Any] = {}
+        """Notes of the packing on which rows may take it, by variant or node rules."""
 
 
 def alternatives_of(volumes: Iterable[tuple[Requirements, ...]]) -> tuple[Requirements, ...]:
@@ -185,6 +195,7 @@ def alternatives_of(volumes: Iterable[tuple[Requirements, ...]]) -> tuple[Requir
     return tuple(dict.fromkeys(combined))
 
 
-def signature(pod: Pod, keys: Mapping[str, None] | frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Return the labels that some selector of the run looks at, in order."""
-    return tuple((key, pod.labels[key]) for key in sorted(keys) if key in pod.labels)
+def signature(pod: Pod, keys: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the labels that some selector of the run looks at, in the order of the keys."""
+    labels = pod.labels
+    return tuple([(key, labels[key]) for key in keys if key in labels])

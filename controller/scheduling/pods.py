@@ -25,7 +25,7 @@ from controller.scheduling.podfields import (
     parse_instant,
 )
 from controller.scheduling.podresources import effective_limits, effective_requests, has_resource_claims
-from controller.scheduling.podshapes import PodShape, intern_shape
+from controller.scheduling.podshapes import PodConstraints, PodShape, intern_shape
 from controller.scheduling.requirements import EMPTY, Requirements
 from controller.scheduling.resources import NO_RESOURCES, Resources
 from controller.scheduling.taints import DISRUPTED, Toleration
@@ -107,8 +107,8 @@ class Pod:
     def shape(self) -> PodShape:
         """What decides where it may run, shared with every pod alike."""
         return intern_shape(
-            PodShape(
-                requests=tuple(sorted((name, amount) for name, amount in self.requests.items() if amount)),
+            tuple(sorted((name, amount) for name, amount in self.requests.items() if amount)),
+            PodConstraints(
                 selector=self.node_selector,
                 required_terms=self.required_terms,
                 preferred_terms=_heaviest_first(self.preferred_terms),
@@ -121,7 +121,7 @@ class Pod:
                 host_ports=self.host_ports,
                 volume_claims=self.volume_claims,
                 resource_claims=self.resource_claims,
-            )
+            ),
         )
 
     @classmethod

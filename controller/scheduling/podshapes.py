@@ -21,15 +21,13 @@ from controller.scheduling.podfields import (
 from controller.scheduling.requirements import Requirements
 from controller.scheduling.taints import Toleration
 
-__all__ = ["PodShape", "intern_shape"]
+__all__ = ["PodConstraints", "PodShape", "intern_shape"]
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=True, weakref_slot=True)
-class PodShape:
-    """One combination of requests and constraints; equal shapes are the same object."""
+class PodConstraints:
+    """One combination of constraints; equal combinations are the same object."""
 
-    requests: tuple[tuple[str, int], ...]
-    """Sorted by name, zero amounts left out."""
     selector: Requirements
     required_terms: tuple[Requirements, ...]
     """Alternatives; empty when there are none."""
@@ -57,11 +55,25 @@ class PodShape:
         )
 
 
-_SHAPES: Final[WeakValueDictionary[PodShape | tuple[object, ...], PodShape]] = WeakValueDictionary()
+@attrs.frozen(eq=False, slots=True, weakref_slot=True)
+class PodShape:
+    """Requests and constraints together; equal shapes are the same object."""
+
+    requests: tuple[tuple[str, int], ...]
+    """Sorted by name, zero amounts left out."""
+    constraints: PodConstraints
+
+
+_CONSTRAINTS: Final[WeakValueDictionary[tuple[object, ...], PodConstraints]] = WeakValueDictionary()
+_SHAPES: Final[WeakValueDictionary[tuple[object, ...], PodShape]] = WeakValueDictionary()
 """Shapes in use; an entry goes when the last pod of that shape goes."""
 
 
-def intern_shape(shape: PodShape) -> PodShape:
-    """Return the one shape with these fields."""
-    key = attrs.astuple(shape, recurse=False)
-    return _SHAPES.setdefault(key, shape)
+def intern_shape(requests: tuple[tuple[str, int], ...], constraints: PodConstraints) -> PodShape:
+    """Return the one shape with these requests and constraints."""
+    key = tuple(getattr(constraints, name) for name in _FIELDS)
+    known = _CONSTRAINTS.setdefault(key, constraints)
+    return _SHAPES.setdefault((requests, known), PodShape(requests, known))
+
+
+_FIELDS: Final = tuple(field.name for field in attrs.fields(PodConstraints))

@@ -128,6 +128,7 @@ class Run:
         last_length: dict[str, int] = {}
         outcomes: dict[str, _Outcome] = {}
         size: tuple[int, int] | None = None
+        tried: set[PodClass] = set()
         while queue:
             pod = queue.popleft()
             if last_length.get(pod.uid) == len(queue) + 1:
@@ -140,8 +141,11 @@ class Run:
             cls = self.class_of[pod.uid]
             level = (pod.requests.get("cpu", 0), pod.requests.get("memory", 0))
             if level != size:
-                self.on_claims.forget()
+                for seen in tried:
+                    seen.views.clear()
+                tried.clear()
                 size = level
+            tried.add(cls)
             outcome = outcomes[pod.uid] = self.place(pod, cls)
             if outcome is not _Outcome.PLACED:
                 queue.append(pod)
@@ -153,7 +157,7 @@ class Run:
         """Try a pod with all its relaxations (§6, §9)."""
         if cls.failed_at == self.placed:
             return _Outcome.FAILED
-        variants = self.classing.variants(cls, soft_taints=self.pools.has_soft_taints)
+        variants = self.classing.variants(cls.rules, soft_taints=self.pools.has_soft_taints)
         for rung, variant in enumerate(variants):
             self.tries += 1
             try:

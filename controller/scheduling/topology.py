@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.scheduling.podshapes import PodShape
+from controller.scheduling.podshapes import PodConstraints
 from controller.scheduling.requirements import EMPTY, Requirements
 from controller.scheduling.selectors import LabelSelector
 from controller.scheduling.taints import Taint, Toleration, tolerates
@@ -42,14 +42,16 @@ class NodeFilter:
     """None when taints are ignored."""
 
     @classmethod
-    def of(cls, shape: PodShape, *, honor_affinity: bool, honor_taints: bool) -> NodeFilter | None:
+    def of(
+        cls, constraints: PodConstraints, *, honor_affinity: bool, honor_taints: bool
+    ) -> NodeFilter | None:
         """Return the filter, None when every node counts."""
-        terms = tuple(shape.selector.union(term) for term in shape.required_terms or (EMPTY,))
+        terms = tuple(constraints.selector.union(term) for term in constraints.required_terms or (EMPTY,))
         if not honor_affinity or any(not term for term in terms):
             terms = (EMPTY,)
         if terms == (EMPTY,) and not honor_taints:
             return None
-        return cls(terms=terms, tolerations=shape.tolerations if honor_taints else None)
+        return cls(terms=terms, tolerations=constraints.tolerations if honor_taints else None)
 
     def passes(
         self, node: Requirements, taints: Sequence[Taint], allow_undefined: frozenset[str] = frozenset()
