@@ -53,7 +53,7 @@ def _ec2(region: str) -> dict[str, Iterable[str]]:
             s.id for zone in backend.subnets.values() for s in zone.values() if s.vpc_id not in default
         ],
         "volumes": list(backend.volumes),
-        "vpc-endpoints": list(backend.vpc_end_points),
+        "vpc-endpoints": [e.id for e in backend.vpc_end_points.values() if e.state != "deleted"],
         "vpcs": [vpc.id for vpc in own],
     }
 

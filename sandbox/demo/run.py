@@ -28,6 +28,7 @@ from sandbox.workloads import Workload
 __all__ = ["run"]
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+POOLS = "/apis/karpenter.sh/v1/nodepools"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 WEB = Workload(name="web", replicas=20, spread_over=labels.ZONE)
 GIANT = Workload(name="giant", cpu="1000")
@@ -134,7 +135,10 @@ class _Demo:
         self._report.say(f"FailedScheduling: {messages[0]}")
 
     def _scale_down(self) -> None:
-        with self._report.stage("scale to zero: the nodes go"):
+        # The default budget lets a tenth of the nodes go at a time; a show need not be that careful.
+        everything = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}
+        self._api.merge(f"{POOLS}/default", {"spec": {"disruption": everything}})
+        with self._report.stage("scale to zero: the nodes go, all at once by a budget of 100%"):
             self._api.merge(f"{DEPLOYMENTS}/{WEB.name}", {"spec": {"replicas": 0}})
             self._wait("no claim left", lambda: not self._claims())
             self._wait("no node of theirs left", lambda: not self._nodes())
