@@ -53,6 +53,8 @@ _LISTED_POLL_S: Final = 0.05
 _STOP_WITHIN_S: Final = 15.0
 """How long reconciles in hand may take after SIGTERM; under the usual grace period of 30 s."""
 _LAG_EVERY_S: Final = 0.5
+_SWITCH_S: Final = 0.0005
+"""How long the planning thread may keep the interpreter from the event loop, which asks for it often."""
 _TOKEN_EVERY_S: Final = 60.0
 _LEASE_RATE: Final = (5.0, 10)
 """Requests a second and at once of the lease's own client, which no other request can hold up."""
@@ -103,6 +105,7 @@ def _report(group: BaseExceptionGroup[BaseException]) -> None:
 
 async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> None:
     """Open what every replica needs and stay until told to stop."""
+    sys.setswitchinterval(_SWITCH_S)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

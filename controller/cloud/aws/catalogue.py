@@ -27,12 +27,9 @@ class Catalogue:
         """Every type by name, in order of name."""
         self.zones: Mapping[str, frozenset[str]] = MappingProxyType({})
         """The zones that offer each type."""
+        self.all_zones: tuple[str, ...] = ()
+        """Every zone of the region that offers anything, sorted."""
         self.version = 0
-
-    @property
-    def all_zones(self) -> tuple[str, ...]:
-        """Return every zone of the region that offers anything, sorted."""
-        return tuple(sorted({zone for zones in self.zones.values() for zone in zones}))
 
     @property
     def ready(self) -> bool:
@@ -48,4 +45,5 @@ class Catalogue:
         if by_name != dict(self.shapes) or dict(zones) != dict(self.zones):
             self.shapes = MappingProxyType(by_name)
             self.zones = MappingProxyType(dict(zones))
+            self.all_zones = tuple(sorted({zone for each in zones.values() for zone in each}))
             self.version += 1

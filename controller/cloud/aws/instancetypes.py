@@ -25,7 +25,7 @@ from controller.cloud.aws.shape import TypeShape
 from controller.cloud.aws.ttl import TtlCache
 from controller.cloud.aws.unavailable import UnavailableOfferings
 from controller.cloud.provider import CloudError
-from controller.scheduling import CapacityType, InstanceType, Offering
+from controller.scheduling import CapacityType, InstanceType, Offering, Resources
 from framework.api.ec2nodeclass import CapacityReservation, EC2NodeClass, ReservationState
 
 __all__ = ["InstanceTypes"]
@@ -87,12 +87,13 @@ class InstanceTypes:
         if known is not None and known[0] == version:
             return known[1]
         facts = self._facts(node_class)
+        images = images_key(node_class.status.amis)
         found = tuple(
             InstanceType(
                 name=base.name,
                 requirements=base.requirements,
                 offerings=self._offers(key, base, facts),
-                capacity=base.capacity,
+                capacity=self._with_learned(base, images),
                 overhead=base.overhead,
             )
             for base in self._base(key, node_class)
@@ -108,13 +109,22 @@ class InstanceTypes:
         return self._index[1].get(name)
 
     def _version(self) -> Key:
-        return (self._prices.version, self._unavailable.version, self.reserved.version)
+        return (
+            self._prices.version,
+            self._unavailable.version,
+            self.reserved.version,
+            self.learned.version,
+        )
+
+    def _with_learned(self, base: InstanceType, images: str) -> Resources:
+        """Return the predicted capacity with the memory that nodes of the type really had, once known."""
+        learned = self.learned.get(base.name, images)
+        return base.capacity if learned is None else {**base.capacity, "memory": learned}
 
     def _key(self, node_class: EC2NodeClass) -> Key:
         spec, status = node_class.spec, node_class.status
         return (
             self._catalogue.version,
-            self.learned.version,
             images_key(status.amis),
             tuple(sorted((subnet.zone, subnet.zone_id or "") for subnet in status.subnets)),
             str(spec.kubelet),
@@ -154,26 +164,18 @@ class InstanceTypes:
             subnet_zones={subnet.zone: subnet.zone_id for subnet in node_class.status.subnets},
             reservations=self._reservations(node_class),
         )
-        images = images_key(node_class.status.amis)
-        return self._bases.put(
-            key,
-            tuple(
-                self._describe(shape, rules, labelling, images) for shape in self._catalogue.shapes.values()
-            ),
-        )
+        shapes = self._catalogue.shapes.values()
+        return self._bases.put(key, tuple(self._describe(shape, rules, labelling) for shape in shapes))
 
-    def _describe(
-        self, shape: TypeShape, rules: CapacityRules, labelling: LabelRules, images: str
-    ) -> InstanceType:
+    def _describe(self, shape: TypeShape, rules: CapacityRules, labelling: LabelRules) -> InstanceType:
         predicted = capacity(shape, rules)
         reserve = overhead(shape, rules, predicted)
-        learned = self.learned.get(shape.name, images)
         zones = self._catalogue.zones.get(shape.name, frozenset())
         return InstanceType(
             name=shape.name,
             requirements=type_requirements(shape, zones, labelling),
             offerings=(),
-            capacity=predicted if learned is None else {**predicted, "memory": learned},
+            capacity=predicted,
             overhead=reserve,
         )
 
