@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from random import SystemRandom
+from random import Random, SystemRandom
 from typing import Any, Final
 
 import attrs
@@ -109,7 +109,8 @@ async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> No
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    metrics, mirror, random = Metrics(), Mirror(), SystemRandom()
+    metrics, mirror = Metrics(), Mirror()
+    random = Random(SystemRandom().getrandbits(64))  # noqa: S311 - names and jitter, no secrets
     metrics.runtime.build.labels(
         version=_VERSION, goversion=f"python{platform.python_version()}", goarch=platform.machine(), commit=""
     ).set(1)
