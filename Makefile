@@ -5,7 +5,6 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
-PAGES := README.md CONTRIBUTING.md docs
 
 .PHONY: demo sandbox check test clean tools
 
@@ -27,6 +26,7 @@ check: $(STAMP)
 test: check tools
 	$(RUN) -m pytest -q -m "sandbox and not e2e" -n 2
 	$(RUN) -m tests.cases tests/cases/files
+	$(RUN) -m sandbox demo
 	$(RUN) -m pytest -q -m e2e
 
 tools: $(STAMP)

@@ -136,6 +136,8 @@ class World:
         for pool in self.api.list(POOLS)[0]:
             if pool["metadata"]["name"] not in self.own_pools:
                 self._delete(f"{POOLS}/{pool['metadata']['name']}")
+        for claim in self.claims():  # at once, instead of when the controller finds them empty
+            self._delete(f"{CLAIMS}/{claim['metadata']['name']}")
         self.wait("no claim left", lambda: not self.claims(), 120)
         self.wait("no node left", lambda: not self.nodes(), 60)
         self.wait("no instance left", lambda: not self.launched(), 60)
