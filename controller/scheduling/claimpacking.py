@@ -6,13 +6,14 @@ Private to the engine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from controller.scheduling.catalog import BoolColumn
 from controller.scheduling.claimshapes import ClaimShape, ShapeTable
-from controller.scheduling.openclaims import REFUSED, ClaimView, OpenClaim, OpenClaims
+from controller.scheduling.openclaims import FEW_CLAIMS, REFUSED, ClaimView, OpenClaim, OpenClaims
 from controller.scheduling.podclasses import NodeRules, PodClass, Variant
 from controller.scheduling.podrules import PodRule
 from controller.scheduling.pods import Pod
@@ -24,9 +25,6 @@ from framework.api.requirement_spec import Operator
 from framework.api.schedulingconfig import MinValuesPolicy
 
 __all__ = ["ClaimPacking"]
-
-_FEW_CLAIMS: Final = 48
-"""Up to so many open claims are tried one by one; more are cheaper as vectors."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -52,20 +50,49 @@ class ClaimPacking:
         self._reservations = reservations
         self._domain_keys = tuple(domain_keys)
         self._narrowings: dict[int, tuple[ClaimShape, ...]] = {}
+        self._wanted: dict[tuple[str, frozenset[str]], Requirement] = {}
 
     # Open claims
 
-    def place(self, pod: Pod, cls: PodClass, variant: Variant) -> bool:
-        """Put the pod on the first open claim that takes it; False when none does."""
+    def place(self, pods: Sequence[Pod], cls: PodClass, variant: Variant) -> int:
+        """Put as many of the pods, all of the class, as may go at once on the first claim that takes one.
+
+        Return how many were placed, the first so many of them; 0 when no open claim takes any.
+        """
         for rules in variant.rules:
             self._narrowings.clear()
-            few = len(self.open) <= _FEW_CLAIMS
-            found = self._first(cls, variant, rules) if few else self._first_of_many(cls, variant, rules)
+            if len(self.open) <= FEW_CLAIMS:
+                found, keys = self._first(cls, variant, rules), None
+            else:
+                found, keys = self._first_of_many(cls, variant, rules)
             if found is not None:
                 claim, move = found
-                self._settle(claim, move, pod, cls, variant)
-                return True
-        return False
+                count = 1 if len(pods) == 1 else self._at_once(claim, move, cls, variant, keys)
+                chosen = pods[:count]
+                self._settle(claim, move, chosen, cls, variant)
+                return len(chosen)
+        return 0
+
+    def _at_once(
+        self,
+        claim: OpenClaim,
+        move: _Move,
+        cls: PodClass,
+        variant: Variant,
+        keys: NDArray[np.int64] | None,
+    ) -> int:
+        """How many pods the claim takes before anything about them or their order can change."""
+        template = move.shape.template
+        one_by_one = (
+            variant.domain_rules
+            or variant.host_rules
+            or variant.ports
+            or move.shape.min_values
+            or template.has_reservations
+        )
+        if one_by_one:
+            return 1
+        return min(move.shape.more(claim.used, cls.request), self.open.lead(claim, keys))
 
     def _first(self, cls: PodClass, variant: Variant, rules: NodeRules) -> tuple[OpenClaim, _Move] | None:
         claims = self.open.claims
@@ -78,7 +105,7 @@ class ClaimPacking:
 
     def _first_of_many(
         self, cls: PodClass, variant: Variant, rules: NodeRules
-    ) -> tuple[OpenClaim, _Move] | None:
+    ) -> tuple[tuple[OpenClaim, _Move] | None, NDArray[np.int64] | None]:
         known = cls.views.get(rules)
         opens = any(rule.opens for rule in variant.host_rules)
         fresh = known if isinstance(known, ClaimView) and not opens else None
@@ -88,12 +115,12 @@ class ClaimPacking:
         while True:
             row = int(keys.argmin())
             if keys[row] == REFUSED:
-                return None
+                return None, None
             claim = self.open.claims[row]
             moved = rules.move(claim.shape, self.shapes)
             move = None if moved is None else self._move(claim, moved, cls, variant)
             if move is not None:
-                return claim, move
+                return (claim, move), keys
             if not owned:
                 keys, owned = keys.copy(), True
             if moved is not None and self._narrowings.get(moved.id) == ():
@@ -136,7 +163,10 @@ class ClaimPacking:
             return self._narrow(shape, rest, variant)
         found: list[ClaimShape] = []
         for values in choices:
-            narrowed = self.shapes.narrow(shape, Requirement.new(key, Operator.IN, values))
+            wanted = self._wanted.get((key, values))
+            if wanted is None:
+                wanted = self._wanted[key, values] = Requirement.new(key, Operator.IN, values)
+            narrowed = self.shapes.narrow(shape, wanted)
             if narrowed is not None:
                 found += self._narrow(narrowed, rest, variant)
         return found
@@ -147,21 +177,26 @@ class ClaimPacking:
             for key, wanted in shape.min_values.items()
         )
 
-    def _settle(self, claim: OpenClaim, move: _Move, pod: Pod, cls: PodClass, variant: Variant) -> None:
-        before = claim.shape
+    def _settle(
+        self, claim: OpenClaim, move: _Move, pods: Sequence[Pod], cls: PodClass, variant: Variant
+    ) -> None:
+        before, count = claim.shape, len(pods)
+        used = move.used
+        if count > 1:
+            used = [have + (count - 1) * more for have, more in zip(used, cls.request, strict=True)]
         if move.held != claim.held:
             self._reservations.exchange(claim.held, move.held)
             claim.held = move.held
         claim.lowered = move.lowered
         claim.ports += variant.ports
-        self.open.settle(claim, move.shape, move.used, pod)
+        self.open.settle(claim, move.shape, used, pods)
         if before is not move.shape and claim.classes:
             self._recount(claim, before)
-        claim.classes[cls] = claim.classes.get(cls, 0) + 1
+        claim.classes[cls] = claim.classes.get(cls, 0) + count
         for counter in cls.rules.counters:
-            self._count(counter, claim, 1)
+            self._count(counter, claim, count)
         for counter in cls.rules.owned:
-            self._count(counter, claim, 1)
+            self._count(counter, claim, count)
 
     def _count(self, counter: Counter, claim: OpenClaim, pods: int) -> None:
         shape = claim.shape
@@ -233,7 +268,7 @@ class ClaimPacking:
     def _open(self, start: ClaimShape, move: _Move, pod: Pod, cls: PodClass, variant: Variant) -> None:
         template = start.template
         claim = self.open.open(start, self._nothing)
-        self._settle(claim, move, pod, cls, variant)
+        self._settle(claim, move, (pod,), cls, variant)
         if template.ledgers:
             possible = move.shape.types_holding(move.used)
             for ledger in template.ledgers:

@@ -61,6 +61,22 @@ class ClaimShape:
                 return True
         return False
 
+    def more(self, used: list[int], request: list[int]) -> int:
+        """Return how many pods of that request some type still has room for."""
+        best = 0
+        for row in self.frontier:
+            fit = min(
+                (
+                    (room - have) // amount
+                    for room, have, amount in zip(row, used, request, strict=True)
+                    if amount
+                ),
+                default=0,
+            )
+            if fit > best and all(room >= have for room, have in zip(row, used, strict=True)):
+                best = fit
+        return best
+
     def types_holding(self, used: list[int]) -> BoolColumn:
         """Return the types, (types,) bool, that have room for so much in all."""
         room = self.template.room
@@ -136,8 +152,8 @@ class ShapeTable:
         return shape if merged == shape.requirements else self.intern(shape.template, merged, shape.base)
 
     def fronts(self, level: int) -> NDArray[np.int64]:
-        """Return the level-th frontier row of every state, (states, resources) int64."""
-        return self._fronts[level][: len(self.shapes)]
+        """Return the level-th frontier row of every state, (resources, states) int64."""
+        return self._fronts[level]
 
     @property
     def levels(self) -> int:
@@ -148,9 +164,9 @@ class ShapeTable:
         shape.id = len(self.shapes)
         self.shapes.append(shape)
         while len(self._fronts) < len(shape.frontier):
-            rows = self._fronts[0].shape[0] if self._fronts else 8
-            self._fronts.append(np.full((rows, self._resources), _FAILS, dtype=np.int64))
-        if shape.id >= self._fronts[0].shape[0]:
-            self._fronts = [np.concatenate([f, np.full_like(f, _FAILS)]) for f in self._fronts]
+            columns = self._fronts[0].shape[1] if self._fronts else 8
+            self._fronts.append(np.full((self._resources, columns), _FAILS, dtype=np.int64))
+        if shape.id >= self._fronts[0].shape[1]:
+            self._fronts = [np.concatenate([f, np.full_like(f, _FAILS)], axis=1) for f in self._fronts]
         for level, row in enumerate(shape.frontier):
-            self._fronts[level][shape.id] = row
+            self._fronts[level][:, shape.id] = row

@@ -131,7 +131,10 @@ class Finisher:
 
     def _requests(self, claim: OpenClaim, types: BoolColumn) -> Resources:
         """Return pods and the least daemon overhead of the types left (§13.2)."""
-        overhead = claim.shape.template.daemons.overhead[types]
+        daemons = claim.shape.template.daemons
+        if daemons.is_empty:
+            return {name: used for name, used in zip(self._resources, claim.used, strict=True) if used}
+        overhead = daemons.overhead[types]
         least = overhead.min(axis=0).tolist() if overhead.size else [0] * len(self._resources)
         totals = zip(self._resources, claim.used, least, strict=True)
         return {name: used + daemon for name, used, daemon in totals if used + daemon}

@@ -20,11 +20,13 @@ from controller.scheduling.podclasses import NodeRules, PodClass, Variant
 from controller.scheduling.podfields import HostPort
 from controller.scheduling.pods import Pod
 
-__all__ = ["REFUSED", "ClaimView", "OpenClaim", "OpenClaims"]
+__all__ = ["FEW_CLAIMS", "REFUSED", "ClaimView", "OpenClaim", "OpenClaims"]
 
 REFUSED: Final = 2**62
 """Sort key of a row that may not take the pod."""
 _TIES: Final = 2**40
+FEW_CLAIMS: Final = 48
+"""Up to so many open claims are tried one by one; more are cheaper as vectors."""
 _FEW_CHANGES: Final = 16
 """Up to so many changed rows are looked at one by one; more are cheaper as vectors."""
 
@@ -72,10 +74,10 @@ class OpenClaims:
         self.claims: list[OpenClaim] = []
         self.journal: list[int] = []
         self.order: list[tuple[int, int]] = []
-        """(sort key, row), sorted."""
+        """(sort key, row), sorted; kept up while there are few."""
         self._keys: NDArray[np.int64] = np.zeros(64, dtype=np.int64)
         self._shape_ids: NDArray[np.int32] = np.zeros(64, dtype=np.int32)
-        self._used: NDArray[np.int64] = np.zeros((64, resources), dtype=np.int64)
+        self._used: NDArray[np.int64] = np.zeros((resources, 64), dtype=np.int64)
         self._sequence = 0
 
     def __len__(self) -> int:
@@ -87,26 +89,41 @@ class OpenClaims:
         if row >= self._keys.size:
             self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
             self._shape_ids = np.concatenate([self._shape_ids, np.zeros_like(self._shape_ids)])
-            self._used = np.concatenate([self._used, np.zeros_like(self._used)])
+            self._used = np.concatenate([self._used, np.zeros_like(self._used)], axis=1)
         claim = OpenClaim(row=row, shape=shape, used=used)
         self.claims.append(claim)
         return claim
 
-    def settle(self, claim: OpenClaim, shape: ClaimShape, used: list[int], pod: Pod) -> None:
-        """Let the claim take the pod: new state, new use, new place in the order."""
+    def settle(self, claim: OpenClaim, shape: ClaimShape, used: list[int], pods: Sequence[Pod]) -> None:
+        """Let the claim take the pods: new state, new use, new place in the order."""
         row = claim.row
         claim.shape, claim.used = shape, used
-        claim.pods.append(pod)
-        self._sequence += 1
+        claim.pods += pods
+        self._sequence += len(pods)
         count = len(claim.pods)
         key = count * _TIES + (row if count == 1 else _TIES // 2 - self._sequence)
-        if count > 1:
-            del self.order[bisect_left(self.order, (int(self._keys[row]), row))]
-        insort(self.order, (key, row))
+        if len(self.claims) <= FEW_CLAIMS:
+            if count > len(pods):
+                del self.order[bisect_left(self.order, (int(self._keys[row]), row))]
+            insort(self.order, (key, row))
         self._keys[row] = key
         self._shape_ids[row] = shape.id
-        self._used[row] = used
+        self._used[:, row] = used
         self.journal.append(row)
+
+    def lead(self, claim: OpenClaim, keys: NDArray[np.int64] | None) -> int:
+        """Return how many pods the claim may take before another one that may take them comes first.
+
+        `keys` are those of a view; without them the claim after it in the order counts, taking or not.
+        """
+        if keys is None:
+            place = bisect_left(self.order, (int(self._keys[claim.row]), claim.row)) + 1
+            following = self.order[place][0] if place < len(self.order) else REFUSED
+        else:
+            others = keys.copy()
+            others[claim.row] = REFUSED
+            following = int(others.min())
+        return max(1, following // _TIES + 1 - len(claim.pods))
 
     def shape_ids(self) -> NDArray[np.int32]:
         """Return the state of each row, (claims,) int32."""
@@ -117,13 +134,12 @@ class OpenClaims:
         size = len(self.claims)
         if known is None:
             rows = np.arange(size)
-            view = ClaimView(np.full(max(64, 2 * size), REFUSED, dtype=np.int64), len(self.journal))
-            view.keys[:size] = np.where(self._fit(rows, variant, rules, cls), self._keys[:size], REFUSED)
-            return view
+            keys = np.where(self._fit(rows, variant, rules, cls), self._keys[:size], REFUSED)
+            return ClaimView(keys, len(self.journal))
         if known.seen == len(self.journal):
             return known
         if size > known.keys.size:
-            known.keys = np.concatenate([known.keys, np.full(size, REFUSED, dtype=np.int64)])
+            known.keys = np.concatenate([known.keys, np.full(size // 4 + 64, REFUSED, dtype=np.int64)])
         changed = set(self.journal[known.seen :])
         if len(changed) <= _FEW_CHANGES:
             for row in changed:
@@ -153,11 +169,13 @@ class OpenClaims:
     ) -> NDArray[np.bool_]:
         """The same for many rows at once, (rows,) bool."""
         moved = rules.moves(self.shapes)[self._shape_ids[rows]]
-        wanted = self._used[rows] + np.array(cls.request, dtype=np.int64)
+        wanted = [used[rows] + amount for used, amount in zip(self._used, cls.request, strict=True)]
         mask: NDArray[np.bool_] = np.zeros(rows.size, dtype=np.bool_)
         for level in range(self.shapes.levels):
-            mask |= (self.shapes.fronts(level)[moved] >= wanted).all(axis=1)
-        mask &= moved >= 0
+            fits = moved >= 0
+            for room, amount in zip(self.shapes.fronts(level), wanted, strict=True):
+                fits &= room[moved] >= amount
+            mask |= fits
         size = len(self.claims)
         for rule in variant.host_rules:
             mask &= rule.hosts(rule.counter.at_claims(size)[rows])

@@ -6,9 +6,10 @@ Called by provisioning, disruption, `simulate` and `explain` through `solve`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
+from itertools import groupby
 
 from controller.scheduling.claimpacking import ClaimPacking
 from controller.scheduling.claimshapes import ShapeTable
@@ -18,8 +19,9 @@ from controller.scheduling.finishing import Finisher
 from controller.scheduling.nodepacking import NodePacking
 from controller.scheduling.nodetable import NodeTable
 from controller.scheduling.plan import Placement, Plan, PlannedClaim, Problem, Stats, Unplaced
-from controller.scheduling.podclasses import PodClass
+from controller.scheduling.podclasses import PodClass, Variant
 from controller.scheduling.pods import Pod
+from controller.scheduling.podshapes import PodConstraints
 from controller.scheduling.pools import make_templates
 from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.reservations import Reservations, ReservedRefusal
@@ -68,6 +70,13 @@ def resource_columns(problem: Problem) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+def _runs(queue: Iterable[Pod], class_of: Mapping[str, PodClass]) -> Iterator[tuple[PodClass, Sequence[Pod]]]:
+    """Yield pods of one class that follow each other together."""
+    for _, pods in groupby(queue, key=lambda pod: id(class_of[pod.uid])):
+        run = list(pods)
+        yield class_of[run[0].uid], run
+
+
 class Run:
     """Scratch of one run; mutable, never shared."""
 
@@ -109,71 +118,99 @@ class Run:
     def _validate(self) -> list[Pod]:
         volumes, options = self.problem.snapshot.volumes, self.problem.options
         valid = []
+        fine: set[PodConstraints] = set()
         self.ignored = 0
         for pod in self.problem.pods:
+            constraints = pod.shape.constraints
+            if constraints in fine and pod.problem is None:
+                valid.append(pod)
+                continue
             if not pod.node_name and stays_off_managed_nodes(pod):
                 self.ignored += 1
                 continue
             reason = pod_problem(pod, volumes, options)
             if reason is None:
                 valid.append(pod)
+                if not pod.node_name and not constraints.volume_claims:
+                    fine.add(constraints)
                 continue
             self.ignored += 1
             self.invalid.append(Unplaced(pod_key=pod.key, pod_uid=pod.uid, reason=reason))
         return valid
 
     def drain(self, expired: Callable[[], bool]) -> None:
-        """Try pods in order until a whole cycle brings nothing."""
-        queue = deque(queue_order(self.valid))
-        last_length: dict[str, int] = {}
+        """Try pods in order, runs of one class together, until a whole cycle brings nothing."""
+        waiting: deque[Pod] = deque()
         outcomes: dict[str, _Outcome] = {}
         size: tuple[int, int] | None = None
         tried: set[PodClass] = set()
-        while queue:
-            pod = queue.popleft()
-            if last_length.get(pod.uid) == len(queue) + 1:
-                queue.append(pod)
-                break
-            if expired():
-                queue.append(pod)
-                self.timed_out = True
-                break
-            cls = self.class_of[pod.uid]
-            level = (pod.requests.get("cpu", 0), pod.requests.get("memory", 0))
+        for cls, pods in _runs(queue_order(self.valid), self.class_of):
+            level = (pods[0].requests.get("cpu", 0), pods[0].requests.get("memory", 0))
             if level != size:
                 for seen in tried:
                     seen.views.clear()
                 tried.clear()
                 size = level
             tried.add(cls)
-            outcome = outcomes[pod.uid] = self.place(pod, cls)
-            if outcome is not _Outcome.PLACED:
-                queue.append(pod)
-                last_length[pod.uid] = len(queue)
+            done = 0
+            while done < len(pods):
+                if expired():
+                    self.timed_out = True
+                    break
+                count, outcome = self.place(pods[done:] if done else pods, cls)
+                if not count:
+                    outcomes[pods[done].uid] = outcome
+                    waiting.append(pods[done])
+                    count = 1
+                done += count
+            waiting.extend(pods[done:])
+        self._retry(waiting, outcomes, expired)
         ended = _Outcome.TIMED_OUT if self.timed_out else _Outcome.FAILED
-        self.unplaced = [(pod, outcomes.get(pod.uid, ended)) for pod in queue]
+        self.unplaced = [(pod, outcomes.get(pod.uid, ended)) for pod in waiting]
 
-    def place(self, pod: Pod, cls: PodClass) -> _Outcome:
-        """Try a pod with all its relaxations (§6, §9)."""
+    def _retry(self, waiting: deque[Pod], outcomes: dict[str, _Outcome], expired: Callable[[], bool]) -> None:
+        """Try again those that failed, as others may have made room for them; stop without progress."""
+        idle = 0
+        while waiting and idle < len(waiting) and not self.timed_out:
+            if expired():
+                self.timed_out = True
+                return
+            pod = waiting.popleft()
+            count, outcomes[pod.uid] = self.place((pod,), self.class_of[pod.uid])
+            if count:
+                idle = 0
+            else:
+                waiting.append(pod)
+                idle += 1
+
+    def place(self, pods: Sequence[Pod], cls: PodClass) -> tuple[int, _Outcome]:
+        """Try the first of the pods, all of the class, with all its relaxations (§6, §9).
+
+        Return how many were placed, since others may go along with it.
+        """
         if cls.failed_at == self.placed:
-            return _Outcome.FAILED
+            return 0, _Outcome.FAILED
         variants = self.classing.variants(cls.rules, soft_taints=self.pools.has_soft_taints)
         for rung, variant in enumerate(variants):
             self.tries += 1
             try:
-                found = (
-                    (self.nodes.size > 0 and self.on_nodes.place(pod, cls, variant))
-                    or self.on_claims.place(pod, cls, variant)
-                    or any(self.on_claims.open_new(pod, cls, variant, t) for t in self.pools.templates)
-                )
+                count = self._place(pods, cls, variant)
             except ReservedRefusal:
-                return _Outcome.RESERVED
-            if found:
-                self.placed += 1
-                self.relaxed += rung > 0
-                return _Outcome.PLACED
+                return 0, _Outcome.RESERVED
+            if count:
+                self.placed += count
+                self.relaxed += count if rung else 0
+                return count, _Outcome.PLACED
         cls.failed_at = self.placed
-        return _Outcome.FAILED
+        return 0, _Outcome.FAILED
+
+    def _place(self, pods: Sequence[Pod], cls: PodClass, variant: Variant) -> int:
+        if self.nodes.size and self.on_nodes.place(pods[0], cls, variant):
+            return 1
+        count = self.on_claims.place(pods, cls, variant)
+        if count:
+            return count
+        return int(any(self.on_claims.open_new(pods[0], cls, variant, t) for t in self.pools.templates))
 
     def plan(self) -> Plan:
         """Freeze what was decided."""

@@ -48,7 +48,7 @@ def template_requirements(pool: NodePool) -> Requirements:
     return Requirements.from_specs(template.spec.requirements).union(Requirements.from_labels(fixed))
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, slots=False)
 class DaemonLoad:
     """What DaemonSets will take of a new node, per instance type."""
 
@@ -81,6 +81,11 @@ class DaemonLoad:
             if daemon.host_ports:
                 ports.append((rows, daemon.host_ports))
         return cls(overhead=overhead, ports=tuple(ports))
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether no DaemonSet takes anything."""
+        return not self.overhead.any()
 
     def free_of(self, wanted: Sequence[HostPort]) -> BoolColumn | None:
         """Return the types whose DaemonSets leave these ports free; None when all do."""
