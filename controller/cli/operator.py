@@ -7,7 +7,7 @@ no meaning.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from datetime import timedelta
 from typing import Final, TypeVar
@@ -15,16 +15,17 @@ from typing import Final, TypeVar
 import attrs
 
 from controller import disruption, interruption, nodeclaims, provisioning
-from controller.cli.settings import Settings
+from controller.cli.observing import Observed, ObservingLauncher, WouldDisrupt
+from controller.cli.settings import Mode, Settings
 from controller.cloud import aws
 from controller.cloud.aws import AwsOperator, AwsSettings, Surroundings, queue_name
 from controller.cloud.metered import MeteredProvider
 from controller.cloud.provider import CloudError
 from controller.cluster import Shell
-from controller.disruption import Gates, LoopSettings
+from controller.disruption import Disruption, Gates, LoopSettings
 from controller.disruption.costs import disruption_cost
 from controller.kube import ControllerSpec
-from controller.provisioning import Batching, ClaimWriter
+from controller.provisioning import Batching, ClaimWriter, Launcher
 from controller.scheduling import (
     MinValuesPolicy,
     Objective,
@@ -37,9 +38,11 @@ from controller.scheduling import (
 )
 from framework.api import UserError
 
-__all__ = ["Operator", "controllers"]
+__all__ = ["NoProvider", "Operated", "Operator", "controllers"]
 
 T = TypeVar("T")
+_READING: Final = frozenset({"providers.instancetype", "providers.pricing", "providers.ssm.invalidation"})
+"""The provider's controllers that write nothing, for observe mode."""
 _SOLVE_WITHIN_S: Final = 60.0
 """Planning that takes longer goes on with what is placed so far (spec core/scheduling §1)."""
 _LEAST_NOMINATION: Final = timedelta(seconds=10)
@@ -83,7 +86,15 @@ class Operator:
         )
 
 
-async def controllers(operator: Operator) -> tuple[ControllerSpec, ...]:
+@attrs.frozen(kw_only=True, eq=False)
+class Operated:
+    """What runs, and what it shows at `/debug/<name>` as JSON."""
+
+    specs: tuple[ControllerSpec, ...]
+    views: Mapping[str, Callable[[], object]]
+
+
+async def controllers(operator: Operator) -> Operated:
     """Return everything to run, the provider's controllers included.
 
     Raises UserError when the provider cannot be set up, for instance without a region.
@@ -96,31 +107,59 @@ async def controllers(operator: Operator) -> tuple[ControllerSpec, ...]:
             recorder=shell.recorder,
             clock=shell.clock,
             random=shell.random,
-            registry=shell.metrics.registry,
+            metrics=shell.metrics,
             server_version=shell.client.server_version,
         )
         operated = await aws.build(_aws_settings(operator), around)
     except (ValueError, CloudError) as exc:
         raise NoProvider(f"AWS cannot be used: {exc}; set AWS_REGION and give the pod credentials") from exc
     metered = MeteredProvider(operated.provider, shell.metrics, shell.clock)
+    if settings.mode is Mode.OBSERVE:
+        reading = tuple(each for each in operated.controllers if each.reconciler.name in _READING)
+        return _observing(operator, metered, reading)
     launcher = ClaimWriter(shell.client, shell.mirror, metrics=shell.metrics, random=shell.random)
-    gates = settings.feature_gates
-    batching = Batching(idle=settings.batch_idle_duration, longest=settings.batch_max_duration)
-    return (
+    gates, found = settings.feature_gates, _disruption(operator, metered, launcher)
+    specs = (
         *operated.controllers,
-        *interruption.build(_queue(settings, operated), shell),
         *nodeclaims.build(shell, metered, repair=gates.node_repair),
-        *provisioning.build(
-            shell, metered, operator.plan, launcher, options=operator.options, batching=batching
-        ),
+        *_provisioning(operator, metered, launcher),
         *(provisioning.build_static(shell, launcher, disruption_cost) if gates.static_capacity else ()),
-        *_disruption(operator, metered, launcher),
+        *found.specs,
+    )
+    return Operated(specs=specs, views={"decisions": found.decisions.to_json})
+
+
+def _observing(
+    operator: Operator, provider: MeteredProvider, reading: tuple[ControllerSpec, ...]
+) -> Operated:
+    """Return what decides without acting: refreshers that only read, planning, and a look at disruption."""
+    observed = Observed(operator.shell)
+    look = WouldDisrupt(
+        shell=operator.shell,
+        provider=provider,
+        options=attrs.evolve(operator.options, reserved_mode=ReservedMode.FALLBACK),
+        offload=operator.offload,
+        observed=observed,
+    )
+    specs = (
+        *reading,
+        *_provisioning(operator, provider, ObservingLauncher(observed)),
+        ControllerSpec(reconciler=look, singleton=True, workers=1),
+    )
+    return Operated(specs=specs, views={"observed": observed.to_json})
+
+
+def _provisioning(
+    operator: Operator, provider: MeteredProvider, launcher: Launcher
+) -> tuple[ControllerSpec, ...]:
+    settings = operator.settings
+    batching = Batching(idle=settings.batch_idle_duration, longest=settings.batch_max_duration)
+    return provisioning.build(
+        operator.shell, provider, operator.plan, launcher, options=operator.options, batching=batching
     )
 
 
-def _disruption(
-    operator: Operator, provider: MeteredProvider, launcher: ClaimWriter
-) -> tuple[ControllerSpec, ...]:
+def _disruption(operator: Operator, provider: MeteredProvider, launcher: ClaimWriter) -> Disruption:
     shell, settings = operator.shell, operator.settings
     options = attrs.evolve(operator.options, reserved_mode=ReservedMode.FALLBACK)
     gates = Gates(spot_to_spot=settings.feature_gates.spot_to_spot_consolidation)
@@ -136,7 +175,7 @@ def _disruption(
         offload=operator.offload,
         settings=LoopSettings(options=options, gates=gates),
         nomination=max(_LEAST_NOMINATION, 2 * settings.batch_max_duration),
-    ).specs
+    )
 
 
 def _queue(settings: Settings, operated: AwsOperator) -> interruption.Queue:

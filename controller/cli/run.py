@@ -13,7 +13,7 @@ import platform
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from random import Random, SystemRandom
@@ -24,7 +24,7 @@ import click
 import structlog
 
 from controller.cli.operator import Operator, controllers
-from controller.cli.settings import Settings, env_name, flag_name
+from controller.cli.settings import Mode, Settings, env_name, flag_name
 from controller.clock import Clock, SystemClock
 from controller.cluster import Mirror, Shell, Writer, watch_all
 from controller.kube import (
@@ -40,7 +40,7 @@ from controller.kube import (
     kinds,
     pod_namespace,
 )
-from controller.observability import Endpoints, Metrics, logs
+from controller.observability import Endpoints, Metrics, Ports, logs
 from controller.observability.cluster import ClusterObserver
 from controller.observability.conditions import ConditionObserver
 from framework.api import UserError
@@ -115,12 +115,13 @@ async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> No
         version=_VERSION, goversion=f"python{platform.python_version()}", goarch=platform.machine(), commit=""
     ).set(1)
     connection = await connect(kubeconfig)
+    views: dict[str, Callable[[], object]] = {}
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             _client(connection, clock, metrics, settings.kube_client_qps, settings.kube_client_burst)
         )
         lease_client = await stack.enter_async_context(_client(connection, clock, metrics, *_LEASE_RATE))
-        await stack.enter_async_context(_endpoints(settings, metrics, mirror))
+        await stack.enter_async_context(_endpoints(settings, metrics, mirror, views))
         shell = Shell(
             client=client,
             mirror=mirror,
@@ -137,6 +138,7 @@ async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> No
             lease_client=lease_client,
             stop=stop,
             ca_bundle=connection.ca_bundle(),
+            views=views,
         )
         await _attend(replica, connection)
 
@@ -148,12 +150,14 @@ def _client(connection: Connection, clock: Clock, metrics: Metrics, rate: float,
     )
 
 
-def _endpoints(settings: Settings, metrics: Metrics, mirror: Mirror) -> Endpoints:
+def _endpoints(
+    settings: Settings, metrics: Metrics, mirror: Mirror, views: Mapping[str, Callable[[], object]]
+) -> Endpoints:
     return Endpoints(
         metrics,
         host=settings.bind_address,
-        metrics_port=settings.metrics_port,
-        probe_port=settings.health_probe_port,
+        ports=Ports(metrics=settings.metrics_port, probes=settings.health_probe_port),
+        views=views,
         ready={
             "mirror": lambda: mirror.listed,
             "nodepools.karpenter.sh": lambda: mirror.store(kinds.NODEPOOL).installed,
@@ -169,6 +173,13 @@ class _Replica:
     lease_client: Client
     stop: asyncio.Event
     ca_bundle: str
+    views: dict[str, Callable[[], object]]
+    """What `/debug/<name>` shows as JSON; filled once the controllers are there."""
+
+    @property
+    def observes(self) -> bool:
+        """Return whether nothing may be written."""
+        return self.settings.mode is Mode.OBSERVE
 
     @property
     def lease(self) -> LeaseSettings:
@@ -184,10 +195,11 @@ async def _attend(replica: _Replica, connection: Connection) -> None:
     async with asyncio.TaskGroup() as group:
         background = [
             group.create_task(watch_all(shell.client, shell.mirror, clock=shell.clock, random=shell.random)),
-            group.create_task(shell.recorder.run()),
             group.create_task(_watch_lag(shell)),
             group.create_task(_refresh_token(connection, shell.clock)),
         ]
+        if not replica.observes:
+            background.append(group.create_task(shell.recorder.run()))
         try:
             await _lead(replica)
         finally:
@@ -197,7 +209,7 @@ async def _attend(replica: _Replica, connection: Connection) -> None:
 
 async def _lead(replica: _Replica) -> None:
     """Wait for the lease, act until told to stop or until it is lost, give it up."""
-    if replica.settings.disable_leader_election:
+    if replica.settings.disable_leader_election or replica.observes:
         await _act(replica)
         return
     elector = LeaderElector(replica.lease_client, replica.lease, clock=replica.shell.clock)
@@ -223,10 +235,11 @@ async def _act(replica: _Replica) -> None:
         return
     executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planner")
     try:
-        specs = await controllers(
-            Operator(settings=settings, shell=shell, executor=executor, ca_bundle=replica.ca_bundle)
-        )
-        await _run_all(specs, shell, replica.stop)
+        operator = Operator(settings=settings, shell=shell, executor=executor, ca_bundle=replica.ca_bundle)
+        operated = await controllers(operator)
+        replica.views.update(operated.views)
+        _observe(replica)
+        await _run_all(operated.specs, shell, replica.stop)
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
 

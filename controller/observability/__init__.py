@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.observability import logs
-from controller.observability.http import Endpoints, PortTaken
+from controller.observability.http import Endpoints, Ports, PortTaken
 from controller.observability.metrics import DURATION_BUCKETS, Metrics
 
-__all__ = ["DURATION_BUCKETS", "Endpoints", "Metrics", "PortTaken", "logs"]
+__all__ = ["DURATION_BUCKETS", "Endpoints", "Metrics", "PortTaken", "Ports", "logs"]

@@ -14,7 +14,7 @@ from controller.cluster import Shell
 from controller.kube import Backoff, ControllerSpec, Watch, kinds
 from controller.provisioning.batcher import Batcher
 from controller.provisioning.claims import ClaimWriter
-from controller.provisioning.provisioner import Planner, Provisioner
+from controller.provisioning.provisioner import Launcher, Planner, Provisioner
 from controller.provisioning.static import Cost, StaticDeprovisioning, StaticProvisioning, pool_keys
 from controller.provisioning.triggers import NodeTrigger, PodTrigger
 from controller.scheduling import Options
@@ -45,7 +45,7 @@ def build(
     shell: Shell,
     provider: Provider,
     planner: Planner,
-    launcher: ClaimWriter,
+    launcher: Launcher,
     *,
     options: Options,
     batching: Batching,
