@@ -107,7 +107,7 @@ async def controllers(operator: Operator) -> Operated:
             recorder=shell.recorder,
             clock=shell.clock,
             random=shell.random,
-            metrics=shell.metrics,
+            registry=shell.metrics.registry,
             server_version=shell.client.server_version,
         )
         operated = await aws.build(_aws_settings(operator), around)
