@@ -31,7 +31,7 @@ from framework.api.ec2nodeclass import EC2NodeClass
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import RunInstancesRequestTypeDef
 
-__all__ = ["DryRuns", "Verdict"]
+__all__ = ["DryRuns", "Verdict", "run_request"]
 
 _TTL: Final = timedelta(minutes=30)
 _FALLBACKS: Final = ("m5.large", "m6g.large")
@@ -108,7 +108,7 @@ class DryRuns:
             return Verdict(ok=False, reason="UserDataInvalid", message=f"spec.userData: {exc}")
         if plan.fleet is None or self._settings.disable_dry_run:
             return VALID
-        template, request, run = plan.templates[0], plan.fleet, _run_request(launch, plan)
+        template, request, run = plan.templates[0], plan.fleet, run_request(launch, plan)
         steps: tuple[tuple[str, Step], ...] = (
             ("CreateLaunchTemplateAuthCheckFailed", lambda: self._templates.ensure(template)),
             ("CreateFleetAuthCheckFailed", lambda: self._ec2.check_fleet(request)),
@@ -199,10 +199,11 @@ def _tenancy(pools: Sequence[NodePool]) -> str:
     return "default"
 
 
-def _run_request(launch: LaunchInput, plan: LaunchPlan) -> RunInstancesRequestTypeDef:
+def run_request(launch: LaunchInput, plan: LaunchPlan) -> RunInstancesRequestTypeDef:
+    """Return the RunInstances request that stands for the launch, with the tags of a real one."""
     tags = launch_tags(launch.node_class, launch.cluster.name, launch.pool)
     groups = [group.id for group in launch.node_class.status.security_groups]
-    (subnet,) = launch.subnets.values()
+    subnet = launch.subnets[min(launch.subnets)]
     request = {
         "MinCount": 1,
         "MaxCount": 1,
