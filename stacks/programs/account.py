@@ -11,9 +11,18 @@ import attrs
 import pulumi_aws as aws
 from pulumi.runtime import config as pulumi_config
 
+from framework.api import UserError
 from stacks.programs.config import NAMESPACE, StackConfig
 
 _ZONES = 3
+
+
+class NoAccount(UserError):
+    """AWS cannot be asked, or does not accept the credentials."""
+
+    def __init__(self, problem: str) -> None:
+        """Say what AWS, or the way to it, answered."""
+        super().__init__(f"AWS does not say who is calling: {problem}; check credentials, region and network")
 
 
 @attrs.frozen(kw_only=True)
@@ -35,9 +44,13 @@ def stack_config() -> StackConfig:
 
 
 def current_account() -> Account:
-    """The account that the credentials belong to."""
+    """The account that the credentials belong to. Raises NoAccount."""
+    try:
+        number = aws.get_caller_identity().account_id
+    except Exception as error:
+        raise NoAccount(str(error)) from error
     return Account(
-        number=aws.get_caller_identity().account_id,
+        number=number,
         region=aws.get_region().region,
         partition=aws.get_partition().partition,
     )

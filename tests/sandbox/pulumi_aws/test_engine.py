@@ -12,6 +12,7 @@ import pytest
 
 from sandbox.aws import AwsProcess
 from sandbox.aws.control import Control
+from sandbox.aws.faults import Fault
 from sandbox.pulumi_aws.engine import Action, Engine, Outcome, PulumiFailed
 from stacks.programs.cluster import cluster_program
 
@@ -58,7 +59,8 @@ def test_a_refusal_in_the_middle_is_mended_by_the_next_up(
     run: Callable[[Action], Outcome], aws: AwsProcess
 ) -> None:
     control = Control(aws.endpoint)
-    control.add_fault(service="eks", action="CreateNodegroup", code="InvalidRequestException", status=400)
+    fault = Fault(service="eks", action="CreateNodegroup", code="InvalidRequestException", status=400)
+    control.add_fault(fault)
     with pytest.raises(PulumiFailed, match="InvalidRequestException"):
         run(Action.UP)
     control.clear()
