@@ -42,9 +42,10 @@ from controller.scheduling.pods import (
 from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.requirements import Requirement, Requirements
 from controller.scheduling.resources import Resources
+from controller.scheduling.run import queue_order
 from controller.scheduling.selectors import LabelSelector, SelectorTerm
 from controller.scheduling.snapshot import Snapshot, StateNode
-from controller.scheduling.solver import queue_order, solve
+from controller.scheduling.solver import solve
 from controller.scheduling.taints import Taint, Toleration, is_ephemeral, merge_taints, tolerates
 from controller.scheduling.volumes import PersistentVolume, StorageClass, VolumeClaim, VolumeIndex
 

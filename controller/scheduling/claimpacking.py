@@ -248,6 +248,33 @@ class ClaimPacking:
                     return True
         return False
 
+    def open_guided(self, pod: Pod, cls: PodClass, variant: Variant, start: ClaimShape) -> OpenClaim | None:
+        """Open a claim from a given state for the pod, as a planned bin; None when it cannot be."""
+        moved = variant.rules[0].move(start, self.shapes)
+        if moved is None or not all(rule.host(0) for rule in variant.host_rules):
+            return None
+        self._narrowings.clear()
+        for shape in self._narrowed(moved, variant):
+            if (move := self._opening(shape, cls)) is not None:
+                self._open(start, move, pod, cls, variant)
+                return self.open.claims[-1]
+        return None
+
+    def add_guided(self, claim: OpenClaim, pods: Sequence[Pod], cls: PodClass, variant: Variant) -> int:
+        """Put as many of the pods as may go at once on this claim; return how many, 0 when none may."""
+        moved = self.open.fits(claim, variant, variant.rules[0], cls)
+        if moved is None:
+            return 0
+        self._narrowings.clear()
+        move = self._move(claim, moved, cls, variant)
+        if move is None:
+            return 0
+        single = variant.domain_rules or variant.host_rules or variant.ports
+        count = 1 if single else move.shape.more(claim.used, cls.request)
+        chosen = pods[:count]
+        self._settle(claim, move, chosen, cls, variant)
+        return len(chosen)
+
     def _opening(self, shape: ClaimShape, cls: PodClass) -> _Move | None:
         used = list(cls.request)
         if not shape.holds(used):

@@ -28,7 +28,7 @@ from framework.api.requirement_spec import Operator
 from framework.api.schedulingconfig import MinValuesPolicy
 
 if TYPE_CHECKING:
-    from controller.scheduling.solver import Run
+    from controller.scheduling.run import Run
 
 __all__ = ["Explainer"]
 

@@ -18,7 +18,7 @@ from controller.scheduling.requirements import EMPTY
 from controller.scheduling.taints import tolerates
 
 if TYPE_CHECKING:
-    from controller.scheduling.solver import Run
+    from controller.scheduling.run import Run
 
 __all__ = ["NodeExplainer"]
 

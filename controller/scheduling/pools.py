@@ -28,9 +28,9 @@ from framework.api import labels
 from framework.api.nodeoverlay import NodeOverlay
 from framework.api.nodepool import NodePool
 from framework.api.quantity import parse_resources
-from framework.api.schedulingconfig import SchedulingConfig
+from framework.api.schedulingconfig import Objective, SchedulingConfig
 
-__all__ = ["PoolSet", "governing_config", "make_templates"]
+__all__ = ["PoolSet", "governing_config", "make_templates", "objective_of"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - 3.11
 
@@ -49,6 +49,17 @@ def _governs(config: SchedulingConfig, pool: NodePool) -> bool:
         return True
     chosen = LabelSelector.from_wire(selector.to_wire())
     return chosen is not None and chosen.matches(pool.metadata.labels)
+
+
+def objective_of(problem: Problem) -> Objective:
+    """Return Cost when some governing config, or else the options, ask for it."""
+    configs = problem.snapshot.scheduling_configs
+    governing = [governing_config(pool, configs) for pool in problem.snapshot.pools]
+    wanted = [
+        (None if config is None else config.spec.packing.objective) or problem.options.objective
+        for config in governing
+    ]
+    return Objective.COST if Objective.COST in wanted else Objective.FIRST_FIT
 
 
 class PoolSet:

@@ -1,0 +1,261 @@
+"""The Cost objective: looks for a cheaper plan than first fit (design: SchedulingConfig, packing).
+
+Starts from the first-fit run. For each pool it asks which machines would hold everything cheapest,
+deals the pods out over them so that no resource is left over, and lets the engine itself put them
+there, rule by rule; whatever does not go goes by first fit. Never returns a dearer plan, nor one that
+places fewer pods. Pools keep their order: a pod stays with the pool that first fit chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.scheduling.binmix import Column, Demand, cheapest_mix, undominated
+from controller.scheduling.claimshapes import ClaimShape
+from controller.scheduling.openclaims import OpenClaim
+from controller.scheduling.plan import Plan, Problem
+from controller.scheduling.podclasses import PodClass, Variant
+from controller.scheduling.pods import Pod
+from controller.scheduling.requirements import Requirement
+from controller.scheduling.run import Run
+from controller.scheduling.templates import Template
+from framework.api import labels
+from framework.api.requirement_spec import Operator
+
+__all__ = ["cheaper_plan"]
+
+_TRIES: Final = ((1, 0.002), (1, 0.01), (8, 0.002), (8, 0.01), (1, 0.03), (8, 0.03), (32, 0.01), (1, 0.08))
+"""Smallest machine in multiples of the largest pod, and the margin, in the order they are tried."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class _Group:
+    """Pods of one class that first fit put on new claims of one pool."""
+
+    cls: PodClass
+    variant: Variant
+    pods: list[Pod]
+    by_zone: bool
+    """A rule spreads them over zones."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class _Bin:
+    """A machine to fill."""
+
+    column: Column
+    pinned: bool = False
+    claim: OpenClaim | None = None
+
+
+def cheaper_plan(problem: Problem, first: Run, plan: Plan, expired: Callable[[], bool]) -> Plan:
+    """Return the cheapest plan found, `plan` itself when nothing beats it."""
+    best, steps = plan, 0
+    for smallest, slack in _TRIES:
+        if expired() or steps >= problem.options.search_steps or not plan.claims:
+            break
+        steps += max(1, len(problem.pods) // 100)
+        run = Run(problem)
+        if not _Guide(first, run, smallest, slack).follow():
+            continue
+        candidate = run.plan()
+        fewer = len(candidate.unplaced) > len(best.unplaced)
+        if not fewer and cost_of(candidate, first) < cost_of(best, first) - 1e-9:
+            best = candidate
+    return attrs.evolve(best, stats=attrs.evolve(best.stats, search_steps=steps))
+
+
+def cost_of(plan: Plan, run: Run) -> float:
+    """Return USD per hour of the plan's new nodes, what each node costs beside its instance included."""
+    beside = {template.name: template.node_cost for template in run.pools.templates}
+    return sum(claim.price + beside[claim.pool] for claim in plan.claims)
+
+
+class _Guide:
+    """Fills one run by one mix of machines."""
+
+    def __init__(self, first: Run, run: Run, smallest: int, slack: float) -> None:
+        self._first = first
+        self._run = run
+        self._smallest = smallest
+        self._slack = slack
+
+    def follow(self) -> bool:
+        """Place everything; False when no pool has a mix to follow."""
+        run = self._run
+        for pod, _ in self._first.on_nodes.placements:
+            cls = run.class_of[pod.uid]
+            for variant in run.classing.variants(cls.rules, soft_taints=run.pools.has_soft_taints):
+                if run.on_nodes.place(pod, cls, variant):
+                    break
+        followed = False
+        for template in run.pools.templates:
+            followed |= self._fill(template)
+        placed = {pod.uid for pod, _ in run.on_nodes.placements}
+        placed.update(pod.uid for claim in run.on_claims.open.claims for pod in claim.pods)
+        if followed:
+            run.placed = len(placed)
+            run.drain(lambda: False, skip=placed)
+        return followed
+
+    def _fill(self, template: Template) -> bool:
+        groups = [group for group in self._groups(template) if _can_be_dealt(group)]
+        if not groups or template.has_reservations or template.requirements.min_values:
+            return False
+        columns, suits = self._columns(template, groups)
+        if not columns:
+            return False
+        counts = cheapest_mix(columns, _demands(groups, suits), self._slack)
+        if counts is None:
+            return False
+        bins = [_Bin(column=c) for c, count in zip(columns, counts, strict=True) for _ in range(count)]
+        if bins:
+            self._deal(template, groups, suits, bins)
+        return bool(bins)
+
+    def _groups(self, template: Template) -> Iterator[_Group]:
+        """Yield the first-fit run's pods of the pool by class, largest first."""
+        run = self._run
+        found: dict[PodClass, list[Pod]] = {}
+        for claim in self._first.on_claims.open.claims:
+            if claim.shape.template.name == template.name:
+                for pod in claim.pods:
+                    found.setdefault(run.class_of[pod.uid], []).append(pod)
+        largest = np.maximum(template.room.max(axis=0), 1)
+        sized = sorted(
+            found.items(),
+            key=lambda item: (-float((np.array(item[0].request) / largest).max()), item[1][0].uid),
+        )
+        for cls, pods in sized:
+            variant = run.classing.variants(cls.rules, soft_taints=run.pools.has_soft_taints)[0]
+            keys = {rule.counter.key.topology_key for rule in variant.domain_rules}
+            yield _Group(cls=cls, variant=variant, pods=pods, by_zone=keys == {labels.ZONE})
+
+    def _columns(
+        self, template: Template, groups: Sequence[_Group]
+    ) -> tuple[list[Column], dict[int, frozenset[int]]]:
+        """Return the machines worth buying, and which kinds suit each group (by place)."""
+        shapes = self._run.shapes
+        start = shapes.intern(template, template.requirements, template.allowed())
+        if start is None:
+            return [], {}
+        states = [group.variant.rules[0].move(start, shapes) for group in groups]
+        zones: list[str | None] = [None]
+        if any(group.by_zone for group in groups):
+            zones = list(_zones(template, start))
+        largest = np.array([group.cls.request for group in groups]).max(axis=0)
+        kinds: dict[tuple[str | None, bytes], int] = {}
+        columns: list[Column] = []
+        for zone in zones:
+            placed = [s if s is None or zone is None else shapes.narrow(s, _in_zone(zone)) for s in states]
+            base = start if zone is None else shapes.narrow(start, _in_zone(zone))
+            if base is None:
+                continue
+            masks = np.array([np.zeros_like(base.mask) if s is None else s.mask for s in placed])
+            for row in np.flatnonzero(base.mask & np.isfinite(base.price)).tolist():
+                room = template.room[row]
+                if masks[:, row].any() and (room >= self._smallest * largest).all():
+                    kind = kinds.setdefault((zone, np.packbits(masks[:, row]).tobytes()), len(kinds))
+                    columns.append(
+                        Column(
+                            row=row,
+                            zone=zone,
+                            price=float(base.price[row]) + template.node_cost,
+                            room=tuple(room.tolist()),
+                            kind=kind,
+                        )
+                    )
+        suits = {
+            place: frozenset(
+                kind
+                for (_, packed), kind in kinds.items()
+                if np.unpackbits(np.frombuffer(packed, dtype=np.uint8))[place]
+            )
+            for place in range(len(groups))
+        }
+        return undominated(columns), suits
+
+    def _deal(
+        self, template: Template, groups: Sequence[_Group], suits: dict[int, frozenset[int]], bins: list[_Bin]
+    ) -> None:
+        """Give each pod to the machine it fills least, so that all fill evenly in every resource."""
+        room = np.array([b.column.room for b in bins], dtype=np.float64)
+        used = np.zeros_like(room)
+        kinds = np.array([b.column.kind for b in bins])
+        zones = sorted({b.column.zone or "" for b in bins})
+        bin_zones = np.array([zones.index(b.column.zone or "") for b in bins])
+        orders: list[tuple[_Group, list[int]]] = []
+        for place, group in enumerate(groups):
+            request = np.array(group.cls.request, dtype=np.float64)
+            suitable = np.isin(kinds, list(suits[place]))
+            chosen: list[int] = []
+            for number in range(len(group.pods)):
+                here = suitable & (bin_zones == number % len(zones)) if group.by_zone else suitable
+                load = ((used + request) / np.maximum(room, 1)).max(axis=1)
+                best = int(np.where(here, load, np.inf).argmin())
+                if not here[best] or load[best] > 1.0:
+                    chosen.append(-1)
+                    continue
+                used[best] += request
+                bins[best].pinned |= group.by_zone
+                chosen.append(best)
+            orders.append((group, chosen))
+        for group, chosen in orders:
+            self._realize(template, group, chosen, bins)
+
+    def _realize(self, template: Template, group: _Group, chosen: list[int], bins: list[_Bin]) -> None:
+        """Let the engine put each pod where it was dealt; it refuses what breaks a rule."""
+        packing = self._run.on_claims
+        for pod, number in zip(group.pods, chosen, strict=True):
+            if number < 0:
+                continue
+            target = bins[number]
+            if target.claim is not None:
+                packing.add_guided(target.claim, (pod,), group.cls, group.variant)
+                continue
+            start = self._start(template, target)
+            if start is not None:
+                target.claim = packing.open_guided(pod, group.cls, group.variant, start)
+
+    def _start(self, template: Template, target: _Bin) -> ClaimShape | None:
+        """The state a machine's claim opens in: only types no dearer than the machine, room permitting."""
+        shapes = self._run.shapes
+        start = shapes.intern(template, template.requirements, template.allowed())
+        if start is None or not target.pinned or target.column.zone is None:
+            return start
+        return shapes.narrow(start, _in_zone(target.column.zone))
+
+
+def _can_be_dealt(group: _Group) -> bool:
+    """Only plain pods and those spread over zones; others follow by first fit."""
+    variant = group.variant
+    plain = not variant.domain_rules or group.by_zone
+    return plain and not variant.host_rules and not variant.ports and len(variant.rules) == 1
+
+
+def _demands(groups: Sequence[_Group], suits: dict[int, frozenset[int]]) -> list[Demand]:
+    """Sum up what groups that the same machines suit ask for; spread ones in equal parts per zone."""
+    totals: dict[frozenset[int], NDArray[np.int64]] = {}
+    for place, group in enumerate(groups):
+        amount = np.array(group.cls.request, dtype=np.int64) * len(group.pods)
+        known = totals.get(suits[place])
+        totals[suits[place]] = amount if known is None else known + amount
+    return [
+        Demand(total=tuple(total.tolist()), kinds=kinds)
+        for kinds, total in sorted(totals.items(), key=lambda item: sorted(item[0]))
+    ]
+
+
+def _zones(template: Template, start: ClaimShape) -> Sequence[str]:
+    allowed: Requirement | None = start.requirements.get(labels.ZONE)
+    values = sorted(template.table.values(labels.ZONE))
+    return [value for value in values if allowed is None or allowed.has(value)]
+
+
+def _in_zone(zone: str) -> Requirement:
+    return Requirement.new(labels.ZONE, Operator.IN, (zone,))
