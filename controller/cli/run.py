@@ -8,6 +8,7 @@ lease up; a lost lease ends the process, and the Deployment starts it again.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import platform
 import signal
@@ -238,6 +239,7 @@ async def _act(replica: _Replica) -> None:
         operator = Operator(settings=settings, shell=shell, executor=executor, ca_bundle=replica.ca_bundle)
         operated = await controllers(operator)
         replica.views.update(operated.views)
+        gc.freeze()  # what lives from start to end is not looked through again and again
         _observe(replica)
         await _run_all(operated.specs, shell, replica.stop)
     finally:
