@@ -24,7 +24,7 @@ import attrs
 import click
 import structlog
 
-from controller.cli.operator import Operator, controllers
+from controller.cli.operator import Operated, Operator, controllers
 from controller.cli.settings import Mode, Settings, env_name, flag_name
 from controller.clock import Clock, SystemClock
 from controller.cluster import Mirror, Shell, Writer, watch_all
@@ -186,7 +186,9 @@ class _Replica:
     def lease(self) -> LeaseSettings:
         """Return the election's settings; the identity is the pod and one start of it."""
         namespace = self.settings.leader_election_namespace or pod_namespace(os.environ)
-        identity = f"{socket.gethostname()}_{self.shell.random.getrandbits(64):016x}"
+        # The kubelet names the pod in HOSTNAME, also where pods share a host's name.
+        pod = os.environ.get("HOSTNAME") or socket.gethostname()
+        identity = f"{pod}_{self.shell.random.getrandbits(64):016x}"
         return LeaseSettings(name=self.settings.leader_election_name, namespace=namespace, identity=identity)
 
 
@@ -209,9 +211,25 @@ async def _attend(replica: _Replica, connection: Connection) -> None:
 
 
 async def _lead(replica: _Replica) -> None:
-    """Wait for the lease, act until told to stop or until it is lost, give it up."""
+    """Make everything ready, wait for the lease, act until told to stop or until it is lost, give it up.
+
+    The controllers are made before the lease is won, so that a standby acts at once when it wins.
+    """
+    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planner")
+    try:
+        operator = Operator(
+            settings=replica.settings, shell=replica.shell, executor=executor, ca_bundle=replica.ca_bundle
+        )
+        operated = await controllers(operator)
+        if await _unless_stopped(replica.stop, _listed(replica.shell)):
+            await _elect(replica, operated)
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+async def _elect(replica: _Replica, operated: Operated) -> None:
     if replica.settings.disable_leader_election or replica.observes:
-        await _act(replica)
+        await _act(replica, operated)
         return
     elector = LeaderElector(replica.lease_client, replica.lease, clock=replica.shell.clock)
     if not await _unless_stopped(replica.stop, elector.acquire()):
@@ -219,7 +237,7 @@ async def _lead(replica: _Replica) -> None:
     replica.shell.metrics.runtime.leader.labels(name=replica.settings.leader_election_name).set(1)
     async with asyncio.TaskGroup() as group:
         hold = group.create_task(_hold(elector))
-        await _act(replica)
+        await _act(replica, operated)
         hold.cancel()
     await elector.release()
 
@@ -229,21 +247,12 @@ async def _hold(elector: LeaderElector) -> None:
     raise LeadershipLost("leadership lost; exiting so that two replicas never act")
 
 
-async def _act(replica: _Replica) -> None:
+async def _act(replica: _Replica, operated: Operated) -> None:
     """Run every controller until told to stop."""
-    shell, settings = replica.shell, replica.settings
-    if not await _unless_stopped(replica.stop, _listed(shell)):
-        return
-    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planner")
-    try:
-        operator = Operator(settings=settings, shell=shell, executor=executor, ca_bundle=replica.ca_bundle)
-        operated = await controllers(operator)
-        replica.views.update(operated.views)
-        gc.freeze()  # what lives from start to end is not looked through again and again
-        _observe(replica)
-        await _run_all(operated.specs, shell, replica.stop)
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+    replica.views.update(operated.views)
+    gc.freeze()  # what lives from start to end is not looked through again and again
+    _observe(replica)
+    await _run_all(operated.specs, replica.shell, replica.stop)
 
 
 def _observe(replica: _Replica) -> None:

@@ -30,4 +30,4 @@ def test_destroy_with_live_nodes_leaves_nothing(tmp_path: Path) -> None:
         platform.destroy()
 
         assert control.inventory() == before
-        assert not sandbox.api.list("/api/v1/nodes")[0]
+        assert world.nodes() == []
