@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 __all__ = ["Column", "Demand", "cheapest_mix", "undominated"]
 
-_MOST_NODES: Final = 40
-_GAP: Final = 0.002
+_MOST_NODES: Final = 10
+_GAP: Final = 0.005
+_EFFORT: Final = 0.01
+"""Share of the work that goes into the solver's own heuristics."""
 _SEED: Final = 1
 
 
@@ -106,11 +108,13 @@ def _shares(amounts: Sequence[int], scale: Sequence[int], factor: float) -> NDAr
 def _solver() -> highspy.Highs:
     solver = highspy.Highs()
     for name, value in (
+        ("log_to_console", False),
         ("output_flag", False),
         ("threads", 1),
         ("random_seed", _SEED),
         ("mip_max_nodes", _MOST_NODES),
         ("mip_rel_gap", _GAP),
+        ("mip_heuristic_effort", _EFFORT),
     ):
         solver.setOptionValue(name, value)
     return solver

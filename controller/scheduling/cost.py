@@ -29,8 +29,10 @@ from framework.api.requirement_spec import Operator
 
 __all__ = ["cheaper_plan"]
 
-_TRIES: Final = ((1, 0.002), (1, 0.01), (8, 0.002), (8, 0.01), (1, 0.03), (8, 0.03), (32, 0.01), (1, 0.08))
+_TRIES: Final = ((1, 0.004), (1, 0.015), (8, 0.01), (1, 0.04), (8, 0.04), (1, 0.1))
 """Smallest machine in multiples of the largest pod, and the margin, in the order they are tried."""
+_CLOSE_ENOUGH: Final = 1.006
+"""Stop once a plan is this near to what its mix of machines would cost with nothing left over."""
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -42,6 +44,8 @@ class _Group:
     pods: list[Pod]
     by_zone: bool
     """A rule spreads them over zones."""
+    kinds: dict[str | None, frozenset[int]] = attrs.field(factory=dict)
+    """Kinds of machines that suit it, by zone; under None those of any zone."""
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -61,12 +65,15 @@ def cheaper_plan(problem: Problem, first: Run, plan: Plan, expired: Callable[[],
             break
         steps += max(1, len(problem.pods) // 100)
         run = Run(problem)
-        if not _Guide(first, run, smallest, slack).follow():
+        guide = _Guide(first, run, smallest, slack)
+        if not guide.follow():
             continue
         candidate = run.plan()
         fewer = len(candidate.unplaced) > len(best.unplaced)
         if not fewer and cost_of(candidate, first) < cost_of(best, first) - 1e-9:
             best = candidate
+        if smallest == 1 and cost_of(best, first) <= guide.mix_price / (1 + slack) * _CLOSE_ENOUGH:
+            break
     return attrs.evolve(best, stats=attrs.evolve(best.stats, search_steps=steps))
 
 
@@ -84,6 +91,8 @@ class _Guide:
         self._run = run
         self._smallest = smallest
         self._slack = slack
+        self.mix_price = 0.0
+        """USD per hour of the machines that were dealt out."""
 
     def follow(self) -> bool:
         """Place everything; False when no pool has a mix to follow."""
@@ -107,15 +116,17 @@ class _Guide:
         groups = [group for group in self._groups(template) if _can_be_dealt(group)]
         if not groups or template.has_reservations or template.requirements.min_values:
             return False
-        columns, suits = self._columns(template, groups)
+        zones = _zones(template) if any(group.by_zone for group in groups) else [None]
+        columns = self._columns(template, groups, zones)
         if not columns:
             return False
-        counts = cheapest_mix(columns, _demands(groups, suits), self._slack)
+        counts = cheapest_mix(columns, _demands(groups, zones), self._slack)
         if counts is None:
             return False
+        self.mix_price += sum(c.price * count for c, count in zip(columns, counts, strict=True))
         bins = [_Bin(column=c) for c, count in zip(columns, counts, strict=True) for _ in range(count)]
         if bins:
-            self._deal(template, groups, suits, bins)
+            self._deal(template, groups, zones, bins)
         return bool(bins)
 
     def _groups(self, template: Template) -> Iterator[_Group]:
@@ -137,75 +148,67 @@ class _Guide:
             yield _Group(cls=cls, variant=variant, pods=pods, by_zone=keys == {labels.ZONE})
 
     def _columns(
-        self, template: Template, groups: Sequence[_Group]
-    ) -> tuple[list[Column], dict[int, frozenset[int]]]:
-        """Return the machines worth buying, and which kinds suit each group (by place)."""
+        self, template: Template, groups: Sequence[_Group], zones: Sequence[str | None]
+    ) -> list[Column]:
+        """Return the machines worth buying, and note in each group which kinds of them suit it."""
         shapes = self._run.shapes
         start = shapes.intern(template, template.requirements, template.allowed())
-        if start is None:
-            return [], {}
-        states = [group.variant.rules[0].move(start, shapes) for group in groups]
-        zones: list[str | None] = [None]
-        if any(group.by_zone for group in groups):
-            zones = list(_zones(template, start))
+        states = [None if start is None else group.variant.rules[0].move(start, shapes) for group in groups]
         largest = np.array([group.cls.request for group in groups]).max(axis=0)
+        roomy = (template.room >= self._smallest * largest).all(axis=1)
         kinds: dict[tuple[str | None, bytes], int] = {}
         columns: list[Column] = []
         for zone in zones:
             placed = [s if s is None or zone is None else shapes.narrow(s, _in_zone(zone)) for s in states]
-            base = start if zone is None else shapes.narrow(start, _in_zone(zone))
+            base = start if start is None or zone is None else shapes.narrow(start, _in_zone(zone))
             if base is None:
                 continue
             masks = np.array([np.zeros_like(base.mask) if s is None else s.mask for s in placed])
-            for row in np.flatnonzero(base.mask & np.isfinite(base.price)).tolist():
-                room = template.room[row]
-                if masks[:, row].any() and (room >= self._smallest * largest).all():
-                    kind = kinds.setdefault((zone, np.packbits(masks[:, row]).tobytes()), len(kinds))
-                    columns.append(
-                        Column(
-                            row=row,
-                            zone=zone,
-                            price=float(base.price[row]) + template.node_cost,
-                            room=tuple(room.tolist()),
-                            kind=kind,
-                        )
+            worth = base.mask & np.isfinite(base.price) & roomy & masks.any(axis=0)
+            for row in np.flatnonzero(worth).tolist():
+                columns.append(
+                    Column(
+                        row=row,
+                        zone=zone,
+                        price=float(base.price[row]) + template.node_cost,
+                        room=tuple(template.room[row].tolist()),
+                        kind=kinds.setdefault((zone, masks[:, row].tobytes()), len(kinds)),
                     )
-        suits = {
-            place: frozenset(
-                kind
-                for (_, packed), kind in kinds.items()
-                if np.unpackbits(np.frombuffer(packed, dtype=np.uint8))[place]
-            )
-            for place in range(len(groups))
-        }
-        return undominated(columns), suits
+                )
+        for place, group in enumerate(groups):
+            suiting = [(zone, kind) for (zone, packed), kind in kinds.items() if packed[place]]
+            group.kinds = {zone: frozenset(k for z, k in suiting if z == zone) for zone in zones}
+            group.kinds[None] = frozenset(kind for _, kind in suiting)
+        return undominated(columns)
 
     def _deal(
-        self, template: Template, groups: Sequence[_Group], suits: dict[int, frozenset[int]], bins: list[_Bin]
+        self, template: Template, groups: Sequence[_Group], zones: Sequence[str | None], bins: list[_Bin]
     ) -> None:
         """Give each pod to the machine it fills least, so that all fill evenly in every resource."""
-        room = np.array([b.column.room for b in bins], dtype=np.float64)
+        room = np.maximum(np.array([b.column.room for b in bins], dtype=np.float64), 1.0)
         used = np.zeros_like(room)
         kinds = np.array([b.column.kind for b in bins])
-        zones = sorted({b.column.zone or "" for b in bins})
-        bin_zones = np.array([zones.index(b.column.zone or "") for b in bins])
-        orders: list[tuple[_Group, list[int]]] = []
-        for place, group in enumerate(groups):
-            request = np.array(group.cls.request, dtype=np.float64)
-            suitable = np.isin(kinds, list(suits[place]))
+        orders: list[list[int]] = []
+        for group in groups:
+            request = np.array(group.cls.request, dtype=np.float64) / room
+            suitable = [
+                np.flatnonzero(np.isin(kinds, list(group.kinds[zone])))
+                for zone in (zones if group.by_zone else [None])
+            ]
             chosen: list[int] = []
             for number in range(len(group.pods)):
-                here = suitable & (bin_zones == number % len(zones)) if group.by_zone else suitable
-                load = ((used + request) / np.maximum(room, 1)).max(axis=1)
-                best = int(np.where(here, load, np.inf).argmin())
-                if not here[best] or load[best] > 1.0:
+                here = suitable[number % len(suitable)]
+                load = (used[here] + request[here]).max(axis=1)
+                best = int(load.argmin()) if load.size else -1
+                if best < 0 or load[best] > 1.0:
                     chosen.append(-1)
                     continue
-                used[best] += request
-                bins[best].pinned |= group.by_zone
-                chosen.append(best)
-            orders.append((group, chosen))
-        for group, chosen in orders:
+                row = int(here[best])
+                used[row] += request[row]
+                bins[row].pinned |= group.by_zone
+                chosen.append(row)
+            orders.append(chosen)
+        for group, chosen in zip(groups, orders, strict=True):
             self._realize(template, group, chosen, bins)
 
     def _realize(self, template: Template, group: _Group, chosen: list[int], bins: list[_Bin]) -> None:
@@ -238,21 +241,25 @@ def _can_be_dealt(group: _Group) -> bool:
     return plain and not variant.host_rules and not variant.ports and len(variant.rules) == 1
 
 
-def _demands(groups: Sequence[_Group], suits: dict[int, frozenset[int]]) -> list[Demand]:
+def _demands(groups: Sequence[_Group], zones: Sequence[str | None]) -> list[Demand]:
     """Sum up what groups that the same machines suit ask for; spread ones in equal parts per zone."""
     totals: dict[frozenset[int], NDArray[np.int64]] = {}
-    for place, group in enumerate(groups):
-        amount = np.array(group.cls.request, dtype=np.int64) * len(group.pods)
-        known = totals.get(suits[place])
-        totals[suits[place]] = amount if known is None else known + amount
+    for group in groups:
+        parts = zones if group.by_zone else [None]
+        for number, zone in enumerate(parts):
+            count = len(range(number, len(group.pods), len(parts)))
+            amount = np.array(group.cls.request, dtype=np.int64) * count
+            known = totals.get(group.kinds[zone])
+            totals[group.kinds[zone]] = amount if known is None else known + amount
     return [
         Demand(total=tuple(total.tolist()), kinds=kinds)
         for kinds, total in sorted(totals.items(), key=lambda item: sorted(item[0]))
+        if total.any()
     ]
 
 
-def _zones(template: Template, start: ClaimShape) -> Sequence[str]:
-    allowed: Requirement | None = start.requirements.get(labels.ZONE)
+def _zones(template: Template) -> list[str | None]:
+    allowed: Requirement | None = template.requirements.get(labels.ZONE)
     values = sorted(template.table.values(labels.ZONE))
     return [value for value in values if allowed is None or allowed.has(value)]
 
