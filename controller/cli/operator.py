@@ -121,7 +121,7 @@ async def controllers(operator: Operator) -> Operated:
     gates, found = settings.feature_gates, _disruption(operator, metered, launcher)
     specs = (
         *operated.controllers,
-        *nodeclaims.build(shell, metered, repair=gates.node_repair),
+        *nodeclaims.build(shell, metered, repair=gates.node_repair, overlays=gates.node_overlay),
         *_provisioning(operator, metered, launcher),
         *(provisioning.build_static(shell, launcher, disruption_cost) if gates.static_capacity else ()),
         *found.specs,

@@ -110,7 +110,7 @@ async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> No
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    metrics, mirror = Metrics(), Mirror()
+    metrics, mirror = Metrics(), Mirror(overlays=settings.feature_gates.node_overlay)
     random = Random(SystemRandom().getrandbits(64))  # noqa: S311 - names and jitter, no secrets
     metrics.runtime.build.labels(
         version=_VERSION, goversion=f"python{platform.python_version()}", goarch=platform.machine(), commit=""

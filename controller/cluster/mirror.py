@@ -36,6 +36,7 @@ from framework.api import (
     SchedulingConfig,
     labels,
 )
+from framework.api.validation import validate_nodeoverlay
 
 __all__ = ["Mirror"]
 
@@ -62,8 +63,18 @@ class _Frozen:
 class Mirror:
     """What exists, as far as the watches have told."""
 
-    def __init__(self, *, node_class_kinds: frozenset[tuple[str, str]] = frozenset({_AWS_CLASS})) -> None:
-        """Start empty; `node_class_kinds` are the (group, kind) pairs whose claims and nodes are ours."""
+    def __init__(
+        self,
+        *,
+        node_class_kinds: frozenset[tuple[str, str]] = frozenset({_AWS_CLASS}),
+        overlays: bool = False,
+    ) -> None:
+        """Start empty.
+
+        `node_class_kinds` are the (group, kind) pairs whose claims and nodes are ours; `overlays` is the
+        gate NodeOverlay, without which snapshots hold none.
+        """
+        self._overlays_count = overlays
         self._class_kinds = node_class_kinds
         self._claims = Store(kinds.NODECLAIM, NodeClaim.from_wire)
         self._pools = Store(kinds.NODEPOOL, NodePool.from_wire)
@@ -268,11 +279,21 @@ class Mirror:
             daemonsets=self._daemons.samples(),
             pools=tuple(pool for _, pool in sorted(self.pools.items()) if self.is_our_pool(pool)),
             scheduling_configs=tuple(each for _, each in sorted(self._configs.by_name.items())),
-            node_overlays=tuple(each for _, each in sorted(self._overlays.by_name.items())),
+            node_overlays=self._valid_overlays(),
             namespaces={name: each.metadata.labels for name, each in self._namespaces.by_name.items()},
             pdbs=tuple(sorted(self.budgets, key=lambda budget: budget.key)),
             volumes=self._volumes.index(),
         )
+
+    @property
+    def overlays(self) -> Mapping[str, NodeOverlay]:
+        """Return the NodeOverlays by name."""
+        return self._overlays.by_name
+
+    def _valid_overlays(self) -> tuple[NodeOverlay, ...]:
+        if not self._overlays_count:
+            return ()
+        return tuple(each for _, each in sorted(self.overlays.items()) if not validate_nodeoverlay(each))
 
     def state_nodes(self) -> tuple[StateNode, ...]:
         """Return every node and launched claim of ours as one, by name."""

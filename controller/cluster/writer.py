@@ -14,14 +14,14 @@ import attrs
 from controller.cluster.mirror import Mirror
 from controller.cluster.objects import Node
 from controller.kube import Client, Kind, NotFound, WireObject, kinds
-from framework.api import ConditionSet, NodeClaim, NodePool
+from framework.api import ConditionSet, NodeClaim, NodeOverlay, NodePool
 
 __all__ = ["Writer", "conditions_of", "merge_difference", "with_conditions"]
 
-Ours = TypeVar("Ours", NodeClaim, NodePool)
+Ours = TypeVar("Ours", NodeClaim, NodePool, NodeOverlay)
 
 
-def conditions_of(obj: NodeClaim | NodePool) -> ConditionSet:
+def conditions_of(obj: NodeClaim | NodePool | NodeOverlay) -> ConditionSet:
     """Return the object's conditions, ready to be changed."""
     return ConditionSet.of(obj, dependents=obj.DEPENDENTS)
 
@@ -63,6 +63,11 @@ class Writer:
         """Write what differs between the two and return the pool as stored. Raises Conflict, NotFound."""
         stored = await self._write(kinds.NODEPOOL, before.to_wire(), after.to_wire())
         return after if stored is None else NodePool.from_wire(stored)
+
+    async def overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        """Write what differs between the two and return the overlay as stored. Raises Conflict, NotFound."""
+        stored = await self._write(kinds.NODEOVERLAY, before.to_wire(), after.to_wire())
+        return after if stored is None else NodeOverlay.from_wire(stored)
 
     async def node(self, node: Node, patch: WireObject) -> Node:
         """Patch a node under the version that was read; lists in the patch are whole. Raises Conflict."""

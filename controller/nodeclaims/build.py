@@ -27,6 +27,7 @@ from controller.nodeclaims.launch import Launch
 from controller.nodeclaims.lifecycle import Lifecycle
 from controller.nodeclaims.liveness import Liveness
 from controller.nodeclaims.nodepools import PoolCounter, PoolHash, PoolReadiness, PoolValidation
+from controller.nodeclaims.overlays import OverlayValidation
 from controller.nodeclaims.podevents import PodEvents, event_keys
 from controller.nodeclaims.registration import Registration
 from controller.nodeclaims.repair import Repair
@@ -43,8 +44,10 @@ _EVICTIONS_PER_WORKER: Final = 1.0
 """A hundred a second for a hundred workers, ten times that at once."""
 
 
-def build(shell: Shell, provider: Provider, *, repair: bool = False) -> tuple[ControllerSpec, ...]:
-    """Return every controller of claims, nodes and pools; `repair` is the gate NodeRepair."""
+def build(
+    shell: Shell, provider: Provider, *, repair: bool = False, overlays: bool = False
+) -> tuple[ControllerSpec, ...]:
+    """Return every controller of claims, nodes and pools; the gates are NodeRepair and NodeOverlay."""
     ending = Ending(shell.writer, shell.metrics)
     health = RegistrationHealth(shell.mirror, shell.writer, shell.clock)
     specs = (
@@ -53,6 +56,9 @@ def build(shell: Shell, provider: Provider, *, repair: bool = False) -> tuple[Co
         *_claims(shell, provider),
         *_pools(shell, health),
     )
+    if overlays:
+        judge = OverlayValidation(shell.mirror, shell.writer, shell.clock)
+        specs += (ControllerSpec(reconciler=judge, watches=(Watch(kind=kinds.NODEOVERLAY),), workers=1),)
     if repair and provider.repair_policies():
         specs += (_repair(shell, provider, ending),)
     return specs
