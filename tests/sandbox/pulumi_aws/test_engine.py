@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,19 +74,21 @@ def test_a_refusal_in_the_middle_is_mended_by_the_next_up(
 
 def test_the_command_line_runs_the_same_program(engine: Engine, tmp_path: Path) -> None:
     environment = {**os.environ, **engine.environment()}
-    settings = tmp_path / "Pulumi.cli.yaml"
+    project = tmp_path / "cluster"  # a copy: the engine writes its settings beside Pulumi.yaml
+    shutil.copytree(STACKS / "cluster", project)
+    settings = project / "Pulumi.cli.yaml"
     settings.write_text("config:\n  aws:region: eu-west-2\n  charpente:clusterName: cli\n")
 
     def pulumi(*arguments: str) -> str:
         command = ["pulumi", *arguments, "--stack", "cli", "--non-interactive"]
         answer = subprocess.run(
-            command, cwd=STACKS / "cluster", env=environment, capture_output=True, text=True, check=False
+            command, cwd=project, env=environment, capture_output=True, text=True, check=False
         )
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return answer.stdout
 
     pulumi("stack", "init")
-    pulumi("up", "--yes", "--skip-preview", "--config-file", str(settings))
-    pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--config-file", str(settings))
+    pulumi("up", "--yes", "--skip-preview")
+    pulumi("up", "--yes", "--skip-preview", "--expect-no-changes")
 
     assert json.loads(pulumi("stack", "output", "--json"))["clusterName"] == "cli"
