@@ -34,6 +34,7 @@ from controller.scheduling import (
     PreferencePolicy,
     Problem,
     ReservedMode,
+    search_limit,
     solve,
 )
 from framework.api import UserError
@@ -70,8 +71,15 @@ class Operator:
     async def plan(self, problem: Problem) -> Plan:
         """Solve a problem in the planning thread."""
         clock = self.shell.clock
-        end = clock.monotonic() + _SOLVE_WITHIN_S
-        return await self.offload(lambda: solve(problem, expired=lambda: clock.monotonic() > end))
+        start = clock.monotonic()
+        end, search_end = start + _SOLVE_WITHIN_S, start + search_limit(problem).total_seconds()
+        return await self.offload(
+            lambda: solve(
+                problem,
+                expired=lambda: clock.monotonic() > end,
+                searched=lambda: clock.monotonic() > search_end,
+            )
+        )
 
     @property
     def options(self) -> Options:

@@ -39,6 +39,7 @@ from controller.scheduling.pods import (
     is_terminating,
     will_need_a_place,
 )
+from controller.scheduling.pools import governing_config, search_limit
 from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.requirements import Requirement, Requirements
 from controller.scheduling.resources import Resources
@@ -86,6 +87,7 @@ __all__ = [
     "VolumeClaim",
     "VolumeIndex",
     "do_not_disrupt_span",
+    "governing_config",
     "has_do_not_disrupt",
     "in_price_order",
     "is_active",
@@ -102,6 +104,7 @@ __all__ = [
     "is_terminating",
     "merge_taints",
     "queue_order",
+    "search_limit",
     "solve",
     "tolerates",
     "why_placed",

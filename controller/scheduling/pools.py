@@ -6,7 +6,7 @@ Private to the engine except `governing_config`, which disruption and the config
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Final
 
 import numpy as np
@@ -30,8 +30,9 @@ from framework.api.nodepool import NodePool
 from framework.api.quantity import parse_resources
 from framework.api.schedulingconfig import Objective, SchedulingConfig
 
-__all__ = ["PoolSet", "governing_config", "make_templates", "objective_of"]
+__all__ = ["PoolSet", "governing_config", "make_templates", "objective_of", "search_limit"]
 
+_SEARCH_LIMIT = timedelta(seconds=2)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - 3.11
 
 
@@ -60,6 +61,14 @@ def objective_of(problem: Problem) -> Objective:
         for config in governing
     ]
     return Objective.COST if Objective.COST in wanted else Objective.FIRST_FIT
+
+
+def search_limit(problem: Problem) -> timedelta:
+    """Return how long Cost may search: the longest that a governing config allows, else 2 s."""
+    configs = problem.snapshot.scheduling_configs
+    governing = [governing_config(pool, configs) for pool in problem.snapshot.pools]
+    limits = [config.spec.packing.time_limit for config in governing if config is not None]
+    return max(limits, default=_SEARCH_LIMIT)
 
 
 class PoolSet:
