@@ -61,6 +61,10 @@ _LEASE_RATE: Final = (5.0, 10)
 """Requests a second and at once of the lease's own client, which no other request can hold up."""
 
 
+Views = dict[str, Callable[[], object]]
+"""What `/debug/<name>` shows, by name."""
+
+
 class LeadershipLost(UserError):
     """The lease went to another replica; this process must not act any longer."""
 
@@ -116,13 +120,13 @@ async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> No
         version=_VERSION, goversion=f"python{platform.python_version()}", goarch=platform.machine(), commit=""
     ).set(1)
     connection = await connect(kubeconfig)
-    views: dict[str, Callable[[], object]] = {}
+    views: Views = {}
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             _client(connection, clock, metrics, settings.kube_client_qps, settings.kube_client_burst)
         )
         lease_client = await stack.enter_async_context(_client(connection, clock, metrics, *_LEASE_RATE))
-        await stack.enter_async_context(_endpoints(settings, metrics, mirror, views))
+        await stack.enter_async_context(_endpoints(settings, metrics, mirror, views, clock))
         shell = Shell(
             client=client,
             mirror=mirror,
@@ -152,7 +156,11 @@ def _client(connection: Connection, clock: Clock, metrics: Metrics, rate: float,
 
 
 def _endpoints(
-    settings: Settings, metrics: Metrics, mirror: Mirror, views: Mapping[str, Callable[[], object]]
+    settings: Settings,
+    metrics: Metrics,
+    mirror: Mirror,
+    views: Mapping[str, Callable[[], object]],
+    clock: Clock,
 ) -> Endpoints:
     return Endpoints(
         metrics,
@@ -161,6 +169,7 @@ def _endpoints(
         views=views,
         ready={
             "mirror": lambda: mirror.listed,
+            "watches": lambda: mirror.is_fresh(clock.monotonic()),
             "nodepools.karpenter.sh": lambda: mirror.store(kinds.NODEPOOL).installed,
             "nodeclaims.karpenter.sh": lambda: mirror.store(kinds.NODECLAIM).installed,
         },
@@ -174,7 +183,7 @@ class _Replica:
     lease_client: Client
     stop: asyncio.Event
     ca_bundle: str
-    views: dict[str, Callable[[], object]]
+    views: Views
     """What `/debug/<name>` shows as JSON; filled once the controllers are there."""
 
     @property

@@ -42,6 +42,7 @@ __all__ = ["Mirror"]
 
 _CONSOLIDATION_PERIOD: Final = timedelta(minutes=5)
 """Consolidation looks again at least this often, changed or not."""
+_STALE_S: Final = 120.0
 _AWS_CLASS: Final = (kinds.EC2NODECLASS.group, kinds.EC2NODECLASS.kind)
 
 
@@ -240,6 +241,10 @@ class Mirror:
     def listed(self) -> bool:
         """Return whether every kind was listed once; before that nothing may be acted on."""
         return all(store.synced for store in self._stores.values())
+
+    def is_fresh(self, monotonic: float) -> bool:
+        """Tell whether every watch heard from the server within two minutes; bookmarks come each minute."""
+        return all(monotonic - store.heard_at <= _STALE_S for store in self._stores.values())
 
     def is_synced(self) -> bool:
         """Tell whether decisions may be made: everything listed once, and every claim launched."""

@@ -42,6 +42,8 @@ class Store(Generic[T]):
         self._listeners: list[Listener] = []
         self._synced = False
         self._installed = False
+        self.heard_at = 0.0
+        """Monotonic second of the server's last answer, bookmarks included."""
 
     @property
     def synced(self) -> bool:
@@ -116,6 +118,10 @@ class Store(Generic[T]):
             self._remember_gone(self._uids[key])
             self._drop(key)
         self._synced = self._installed = True
+
+    def heard(self, at: float) -> None:
+        """Take note that the server answered, at that monotonic second."""
+        self.heard_at = at
 
     def absent(self) -> None:
         """Drop everything: the kind is not installed."""

@@ -43,6 +43,10 @@ class Sink(Protocol):
         """Drop what a complete list at that version did not hold; the first call means: synced."""
         ...
 
+    def heard(self, at: float) -> None:
+        """Take note that the server answered, at that monotonic second."""
+        ...
+
     def absent(self) -> None:
         """Take note that the kind is not installed: it holds nothing."""
         ...
@@ -84,6 +88,7 @@ class Reflector:
         token = ""
         while True:
             page = await self._client.list_page(self._kind, continue_token=token)
+            self._sink.heard(self._clock.monotonic())
             for item in page.items:
                 uids.add(item["metadata"]["uid"])
                 self._sink.upsert(item)
@@ -101,6 +106,7 @@ class Reflector:
             elif event["type"] != "BOOKMARK":
                 self._sink.upsert(obj)
             self._version = obj["metadata"]["resourceVersion"]
+            self._sink.heard(self._clock.monotonic())
             self._failures = 0
 
     async def _absent(self, exc: KubeError) -> None:
@@ -110,6 +116,7 @@ class Reflector:
         else:
             _log.debug("kind is not installed", kind=self._kind.kind)
             self._sink.absent()
+            self._sink.heard(self._clock.monotonic())
         self._version = ""
         await self._clock.sleep(_ABSENT_RETRY_S)
 

@@ -76,8 +76,9 @@ class Repair:
         now = self.clock.now()
         if now < when:
             return Requeue(when - now)
-        if breaker_is_open(self._peers(claim), policies):
-            self._blocked(node, claim)
+        peers = self._peers(claim)
+        if breaker_is_open(peers, policies):
+            self._blocked(node, claim, sum(due(each, policies) is not None for each in peers), len(peers))
             return _BLOCKED_AGAIN
         await self._end(claim, policy)
         return DONE
@@ -101,14 +102,14 @@ class Repair:
         nodes = self.mirror.nodes.values()
         return tuple(node for node in nodes if not pool or node.labels.get(labels.NODEPOOL) == pool)
 
-    def _blocked(self, node: Node, claim: NodeClaim) -> None:
+    def _blocked(self, node: Node, claim: NodeClaim, sick: int, total: int) -> None:
         where = f"nodepool {pool_of(claim)}" if pool_of(claim) else "the cluster"
         self.recorder.publish(
             Event(
                 regarding=ObjectRef.of(kinds.NODE, node.metadata),
                 type=EventType.WARNING,
                 reason="NodeRepairBlocked",
-                message=f"more than {_MOST_UNHEALTHY:.0%} of the nodes in {where} are unhealthy",
+                message=f"{sick} of {total} nodes in {where} are unhealthy, more than {_MOST_UNHEALTHY:.0%}",
                 dedupe_values=(node.metadata.uid,),
                 dedupe_for=_BLOCKED_DEDUPE,
             )

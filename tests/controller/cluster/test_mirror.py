@@ -169,3 +169,11 @@ def test_a_daemonset_is_sampled_by_its_newest_pod_with_the_templates_affinity(wo
     (from_pod,) = world.mirror.snapshot(START).daemonsets
 
     assert (from_template.requests["cpu"], from_pod.requests["cpu"]) == (50, 70)
+
+
+def test_a_mirror_that_heard_nothing_for_two_minutes_is_stale(world: World) -> None:
+    for kind in world.mirror.kinds:
+        world.mirror.store(kind).heard(100.0)
+    world.mirror.store(kinds.POD).heard(50.0)
+
+    assert (world.mirror.is_fresh(170.0), world.mirror.is_fresh(171.0)) == (True, False)

@@ -54,6 +54,9 @@ class Sink:
     def keep_only(self, uids: frozenset[str], resource_version: str) -> None:
         self.log.append(f"={','.join(sorted(uids))}@{resource_version}")
 
+    def heard(self, at: float) -> None:
+        self.heard_at = at
+
     def absent(self) -> None:
         self.log.append("absent")
 
