@@ -197,6 +197,33 @@ class ClaimPacking:
             self._count(counter, claim, count)
         for counter in cls.rules.owned:
             self._count(counter, claim, count)
+        for rule in variant.domain_rules:
+            if rule.opens:
+                self._anchor(rule.counter, claim, count)
+
+    def _anchor(self, counter: Counter, claim: OpenClaim, placed: int) -> None:
+        """Bring a mate into the domain in which an affinity has just started.
+
+        Mates may be on claims whose domain is still open; were they all to come up elsewhere, the pod
+        that needs them could not be bound.
+        """
+        key = counter.key.topology_key
+        here = claim.shape.requirements.get(key)
+        if here is None or here.complement or len(here.values) != 1:
+            return
+        if sum(counter.counts.get(domain, 0) for domain in here.values) > placed:
+            return
+        for other in self.open.claims:
+            known = other.shape.requirements.get(key)
+            settled = known is not None and not known.complement and len(known.values) == 1
+            if other is claim or settled or not any(counter in c.rules.counters for c in other.classes):
+                continue
+            narrowed = self.shapes.narrow(other.shape, here)
+            if narrowed is not None and narrowed.holds(other.used) and not narrowed.min_values:
+                before = other.shape
+                self.open.reshape(other, narrowed)
+                self._recount(other, before)
+                return
 
     def _count(self, counter: Counter, claim: OpenClaim, pods: int) -> None:
         shape = claim.shape

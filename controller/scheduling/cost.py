@@ -235,10 +235,15 @@ class _Guide:
 
 
 def _can_be_dealt(group: _Group) -> bool:
-    """Only plain pods and those spread over zones; others follow by first fit."""
+    """Only plain pods and those spread over zones, as long as no rule of other pods looks at them.
+
+    Others follow by first fit, where each sees what the ones before it did.
+    """
     variant = group.variant
+    own = {rule.counter for rule in variant.domain_rules}
     plain = not variant.domain_rules or group.by_zone
-    return plain and not variant.host_rules and not variant.ports and len(variant.rules) == 1
+    unwatched = own.issuperset(group.cls.rules.counters)
+    return plain and unwatched and not variant.host_rules and not variant.ports and len(variant.rules) == 1
 
 
 def _demands(groups: Sequence[_Group], zones: Sequence[str | None]) -> list[Demand]:

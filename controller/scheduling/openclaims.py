@@ -111,6 +111,12 @@ class OpenClaims:
         self._used[:, row] = used
         self.journal.append(row)
 
+    def reshape(self, claim: OpenClaim, shape: ClaimShape) -> None:
+        """Narrow a claim without adding to it."""
+        claim.shape = shape
+        self._shape_ids[claim.row] = shape.id
+        self.journal.append(claim.row)
+
     def lead(self, claim: OpenClaim, keys: NDArray[np.int64] | None) -> int:
         """Return how many pods the claim may take before another one that may take them comes first.
 

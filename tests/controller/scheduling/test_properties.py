@@ -44,7 +44,7 @@ _PODS = st.tuples(
 
 
 @st.composite
-def _problems(draw: st.DrawFn) -> Problem:
+def problems(draw: st.DrawFn) -> Problem:
     drawn = draw(st.lists(_PODS, min_size=1, max_size=12))
     pending = [
         a_pod(f"p{n:02d}", cpu=cpu, memory=memory, app=app, number=n, **{**_RULES[rule]})
@@ -64,13 +64,13 @@ def _problems(draw: st.DrawFn) -> Problem:
 
 
 @settings(max_examples=60, deadline=None)
-@given(_problems())
+@given(problems())
 def test_every_plan_passes_the_verifier(problem: Problem) -> None:
     assert verify(problem, solve(problem)) == ()
 
 
 @settings(max_examples=30, deadline=None)
-@given(_problems(), st.integers(0, 2**16))
+@given(problems(), st.integers(0, 2**16))
 def test_the_order_of_the_input_changes_nothing(problem: Problem, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - a shuffle, not a secret
 
@@ -101,7 +101,7 @@ def test_a_pod_that_fits_a_type_alone_is_always_placed(sizes: list[tuple[int, in
 
 
 @settings(max_examples=30, deadline=None)
-@given(_problems())
+@given(problems())
 def test_by_class_and_pod_by_pod_place_the_same_pods(problem: Problem) -> None:
     alone = attrs.evolve(problem, pods=tuple(_unlike(pod, n) for n, pod in enumerate(problem.pods)))
 
