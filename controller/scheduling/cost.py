@@ -20,6 +20,7 @@ from controller.scheduling.claimshapes import ClaimShape
 from controller.scheduling.openclaims import OpenClaim
 from controller.scheduling.plan import Plan, Problem
 from controller.scheduling.podclasses import PodClass, Variant
+from controller.scheduling.podrules import SpreadRule
 from controller.scheduling.pods import Pod
 from controller.scheduling.requirements import Requirement
 from controller.scheduling.run import Run
@@ -113,7 +114,14 @@ class _Guide:
         return followed
 
     def _fill(self, template: Template) -> bool:
-        groups = [group for group in self._groups(template) if _can_be_dealt(group)]
+        every = list(self._groups(template))
+        bonds = {
+            rule.counter
+            for group in every
+            for rule in (*group.variant.domain_rules, *group.variant.host_rules)
+            if not isinstance(rule, SpreadRule)
+        }
+        groups = [g for g in every if _can_be_dealt(g) and bonds.isdisjoint(g.cls.rules.counters)]
         if not groups or template.has_reservations or template.requirements.min_values:
             return False
         zones = _zones(template) if any(group.by_zone for group in groups) else [None]
@@ -144,8 +152,11 @@ class _Guide:
         )
         for cls, pods in sized:
             variant = run.classing.variants(cls.rules, soft_taints=run.pools.has_soft_taints)[0]
-            keys = {rule.counter.key.topology_key for rule in variant.domain_rules}
-            yield _Group(cls=cls, variant=variant, pods=pods, by_zone=keys == {labels.ZONE})
+            rules = variant.domain_rules
+            by_zone = all(
+                isinstance(r, SpreadRule) and r.counter.key.topology_key == labels.ZONE for r in rules
+            )
+            yield _Group(cls=cls, variant=variant, pods=pods, by_zone=bool(rules) and by_zone)
 
     def _columns(
         self, template: Template, groups: Sequence[_Group], zones: Sequence[str | None]
