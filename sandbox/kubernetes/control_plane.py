@@ -137,7 +137,7 @@ class ControlPlane:
         self._add_cluster_dns(api)
 
     def _add_cluster_dns(self, api: Api) -> None:
-        """Create the Service of the cluster's DNS, which every EKS cluster has and the controller looks up."""
+        """Create the Service of the cluster's DNS, which EKS clusters have and the controller looks up."""
         address = str(ipaddress.ip_network(self._options.service_cidr)[DNS_HOST])
         ports = [
             {"name": "dns", "port": 53, "protocol": "UDP"},

@@ -25,6 +25,7 @@ STOP_ANNOTATION = "sandbox.charpente.dev/stop-after"
 RUN_ANNOTATION = "sandbox.charpente.dev/run-for"
 """On a job's pod: how long it runs before it completes."""
 NODE_READY_MS, POD_START_MS, POD_STOP_MS, JOB_RUN_MS = 500, 300, 200, 1000
+PARALLELISM = 16
 LEASE_S = 40
 """As the kubelet's: renewed every quarter of it."""
 
@@ -102,7 +103,7 @@ def kwok_program(kubeconfig: Path, directory: Path) -> Program:
     """
     directory.mkdir(parents=True, exist_ok=True)
     configuration = directory / "stages.yaml"
-    configuration.write_text(yaml.safe_dump_all(stages(), sort_keys=False))
+    configuration.write_text(yaml.safe_dump_all([_options(), *stages()], sort_keys=False))
     return Program(
         name="kwok",
         command=(
@@ -117,6 +118,16 @@ def kwok_program(kubeconfig: Path, directory: Path) -> Program:
         # kwok also reads a configuration from the user's home; here there is none.
         env={"KWOK_WORKDIR": str(directory)},
     )
+
+
+def _options() -> dict[str, Any]:
+    """Return kwok's own configuration: enough workers for hundreds of nodes that come at once."""
+    workers = ("nodePlayStageParallelism", "podPlayStageParallelism", "nodeLeaseParallelism")
+    return {
+        "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+        "kind": "KwokConfiguration",
+        "options": dict.fromkeys(workers, PARALLELISM),
+    }
 
 
 def stages() -> list[dict[str, Any]]:
