@@ -125,7 +125,9 @@ def _affinity(problem: Problem, seat: _Seat, term: PodAffinityTerm, finder: _Fin
     if any(other.where.domains(term.topology_key) & mine for other in mates):
         return
     itself = term.selector is not None and term.selector.matches(seat.pod.labels)
-    certain = [mate for mate in mates if len(mate.where.domains(term.topology_key)) == 1]
+    # The first pod of a group may start anywhere, before its mates; a second start elsewhere may not.
+    rivals = [mate for mate in mates if not mate.planned or term in mate.pod.affinity]
+    certain = [mate for mate in rivals if len(mate.where.domains(term.topology_key)) == 1]
     if itself and _in_namespaces(problem, seat.pod, term, seat.pod) and not certain:
         return
     yield f"pod {seat.pod.key} is in {term.topology_key} {sorted(mine)}, where no pod of its affinity is"
