@@ -252,6 +252,7 @@ class Classing:
                     max_skew=constraint.max_skew,
                     min_domains=constraint.min_domains,
                     selects_itself=counter.key.selects(pod.namespace, pod.labels),
+                    counts_nodes=counter.by_host and constraint.honor_taints,
                 )
             )
         for term in (*rung.affinity, *rung.preferred_affinity):

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from controller.scheduling.nodetable import NodeTable
 from controller.scheduling.podclasses import PodClass, Variant
+from controller.scheduling.podrules import SpreadRule
 from controller.scheduling.pods import Pod
+from controller.scheduling.topology import Counter
 
 __all__ = ["NodePacking"]
 
@@ -36,6 +38,7 @@ class NodePacking:
         self.placements: list[tuple[Pod, int]] = []
         """Pod and node row, in order."""
         self._journal: list[int] = []
+        self._looked_at: dict[Counter, NDArray[np.int64]] = {}
 
     def place(self, pod: Pod, cls: PodClass, variant: Variant) -> bool:
         """Put the pod on the first node that takes it; False when none does."""
@@ -93,6 +96,23 @@ class NodePacking:
         """Take out those of the rows that lack room, break a rule about hosts or have a port taken."""
         fits = (self.nodes.room[rows] >= np.array(cls.request, dtype=np.int64)).all(axis=1)
         for rule in variant.host_rules:
-            fits &= rule.hosts(rule.counter.node_counts[rows])
+            counts = rule.counter.node_counts[rows]
+            if isinstance(rule, SpreadRule) and rule.counts_nodes:
+                counts = counts - self._emptiest(rule.counter)
+            fits &= rule.hosts(counts)
         mask[rows] &= fits
         return self.nodes.without_port_conflict(variant.ports, mask) if variant.ports else mask
+
+    def _emptiest(self, counter: Counter) -> int:
+        """Return the least count of a node that the counter looks at; 0 once new hosts are counted.
+
+        With `nodeTaintsPolicy: Honor` a node that is being emptied is not looked at, so the others may
+        take its pods (§12.3).
+        """
+        if counter.claim_counts.any():
+            return 0
+        looked_at = self._looked_at.get(counter)
+        if looked_at is None:
+            rows = [row for row in range(self.nodes.size) if counter.looks_at_node(self.nodes, row)]
+            looked_at = self._looked_at[counter] = np.array(rows, dtype=np.int64)
+        return int(counter.node_counts[looked_at].min()) if looked_at.size else 0

@@ -73,7 +73,13 @@ class SpreadRule:
     selects_itself: bool
     tolerates_unlabelled: bool = False
     starts_anywhere: bool = False
-    opens: bool = False
+    counts_nodes: bool = False
+    """Measure the skew of existing hosts from the emptiest of them, as kube-scheduler does."""
+
+    @property
+    def opens(self) -> bool:
+        """Whether filling the emptiest host lets others take more."""
+        return self.counts_nodes
 
     def choices(self, node: Requirement | None, pod: Requirement | None) -> tuple[frozenset[str], ...] | None:
         """Return single domains, emptiest first, then by name."""

@@ -166,7 +166,7 @@ def _spread(
             yield f"pod {seat.pod.key} is where {key} is unknown against its topology spread"
             continue
         if key == labels.HOSTNAME:
-            lowest = 0
+            lowest = _emptiest_host(problem, seat.pod, counts) if constraint.honor_taints else 0
         else:
             eligible = _eligible(problem, seat.pod, key, counts)
             lowest = min((counts.get(domain, 0) for domain in eligible), default=0)
@@ -202,3 +202,17 @@ def _eligible(problem: Problem, pod: Pod, key: str, counts: dict[str, int]) -> s
         if key in node.labels and not going:
             found.add(node.labels[key])
     return {value for value in found if any(key not in term or term[key].has(value) for term in terms)}
+
+
+def _emptiest_host(problem: Problem, pod: Pod, counts: dict[str, int]) -> int:
+    """The least count on a node that stays and whose taints the pod tolerates."""
+    staying = [
+        node.name
+        for node in problem.snapshot.nodes
+        if not (node.marked_for_deletion or node.deleting or node.name in problem.options.excluded)
+        and all(
+            taint.effect == "PreferNoSchedule" or any(t.covers(taint) for t in pod.tolerations)
+            for taint in node.taints
+        )
+    ]
+    return min((counts.get(name, 0) for name in staying), default=0)
