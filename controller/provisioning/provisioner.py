@@ -32,6 +32,7 @@ from controller.scheduling import (
     Pod,
     Problem,
     Snapshot,
+    headroom_pods,
     is_provisionable,
     will_need_a_place,
 )
@@ -188,7 +189,7 @@ class Provisioner:
 
 
 def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """Return the pods that need a place: pending ones, and those of nodes about to go that may move."""
+    """Return the pods that need a place: pending ones, those of nodes about to go that may move, headroom."""
     found = {pod.uid: pod for pod in snapshot.pods if is_provisionable(pod)}
     for node in snapshot.nodes:
         if node.marked_for_deletion:
@@ -196,7 +197,7 @@ def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
             for pod in node.pods:
                 if will_need_a_place(pod, snapshot.pdbs, snapshot.now, deadline=deadline):
                     found[pod.uid] = pod
-    return tuple(found.values())
+    return (*found.values(), *headroom_pods(snapshot))
 
 
 def _pod_event(

@@ -6,6 +6,7 @@ providers fill. Spec: core/scheduling.
 """
 
 from controller.scheduling.evictionbudgets import PodDisruptionBudget
+from controller.scheduling.headroom import headroom_pods, is_headroom
 from controller.scheduling.instancetypes import CapacityType, InstanceType, Offering, in_price_order
 from controller.scheduling.placed import why_placed
 from controller.scheduling.plan import (
@@ -89,6 +90,7 @@ __all__ = [
     "do_not_disrupt_span",
     "governing_config",
     "has_do_not_disrupt",
+    "headroom_pods",
     "in_price_order",
     "is_active",
     "is_currently_reschedulable",
@@ -97,6 +99,7 @@ __all__ = [
     "is_ephemeral",
     "is_evictable",
     "is_fully_blocked",
+    "is_headroom",
     "is_mirror",
     "is_provisionable",
     "is_reschedulable",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller.scheduling.nodetable import NodeTable
-from controller.scheduling.plan import Options, PreferencePolicy
+from controller.scheduling.plan import PreferencePolicy
 from controller.scheduling.podclasses import (
     ClassRules,
     NodeRules,
@@ -45,13 +45,13 @@ class Classing:
         snapshot: Snapshot,
         nodes: NodeTable,
         topology: Topology,
-        options: Options,
+        preferences: PreferencePolicy,
     ) -> None:
         """Declare counters for all pods, then count the pods that already run."""
         self._snapshot = snapshot
         self._nodes = nodes
         self._topology = topology
-        self._preferences = options.preference_policy is PreferencePolicy.RESPECT
+        self._preferences = preferences is PreferencePolicy.RESPECT
         self._moving = {pod.uid for pod in pods}
         self._running = running_pods(snapshot.nodes)
         self._node_rules: dict[object, NodeRules] = {}

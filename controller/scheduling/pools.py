@@ -28,9 +28,16 @@ from framework.api import labels
 from framework.api.nodeoverlay import NodeOverlay
 from framework.api.nodepool import NodePool
 from framework.api.quantity import parse_resources
-from framework.api.schedulingconfig import Objective, SchedulingConfig
+from framework.api.schedulingconfig import Objective, PreferencePolicy, SchedulingConfig
 
-__all__ = ["PoolSet", "governing_config", "make_templates", "objective_of", "search_limit"]
+__all__ = [
+    "PoolSet",
+    "governing_config",
+    "make_templates",
+    "objective_of",
+    "preference_policy_of",
+    "search_limit",
+]
 
 _SEARCH_LIMIT = timedelta(seconds=2)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - 3.11
@@ -61,6 +68,19 @@ def objective_of(problem: Problem) -> Objective:
         for config in governing
     ]
     return Objective.COST if Objective.COST in wanted else Objective.FIRST_FIT
+
+
+def preference_policy_of(problem: Problem) -> PreferencePolicy:
+    """Return Ignore when every pool's config, or else the options, ignores preferences.
+
+    A run has one ladder per pod, so pools that differ all respect them.
+    """
+    configs = problem.snapshot.scheduling_configs
+    governing = [governing_config(pool, configs) for pool in problem.snapshot.pools]
+    default = problem.options.preference_policy
+    policies = {(None if c is None else c.spec.preference_policy) or default for c in governing} or {default}
+    ignored = policies == {PreferencePolicy.IGNORE}
+    return PreferencePolicy.IGNORE if ignored else PreferencePolicy.RESPECT
 
 
 def search_limit(problem: Problem) -> timedelta:

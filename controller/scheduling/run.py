@@ -19,7 +19,7 @@ from controller.scheduling.plan import Placement, Plan, PlannedClaim, Problem, S
 from controller.scheduling.podclasses import PodClass, Variant
 from controller.scheduling.pods import Pod
 from controller.scheduling.podshapes import PodConstraints
-from controller.scheduling.pools import make_templates
+from controller.scheduling.pools import make_templates, preference_policy_of
 from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.reservations import Reservations, ReservedRefusal
 from controller.scheduling.topology import Topology
@@ -83,7 +83,8 @@ class Run:
         self.topology = Topology(
             self.pools.templates, snapshot.namespaces, options.well_known, self.nodes.size
         )
-        self.classing = Classing(self.valid, snapshot, self.nodes, self.topology, options)
+        policy = preference_policy_of(problem)
+        self.classing = Classing(self.valid, snapshot, self.nodes, self.topology, policy)
         self.shapes = ShapeTable(len(self.resources), options.well_known)
         self.on_nodes = NodePacking(self.nodes)
         domain_keys = {c.key.topology_key for c in self.topology.counters.values() if not c.by_host}
