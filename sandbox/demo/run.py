@@ -46,7 +46,7 @@ STEPS = (
     ),
     ("call the provider", "NodeClaims created → launched", Step.CLAIM_CREATED, Step.CLAIM_LAUNCHED),
     ("provision", "launched → nodes ready", Step.CLAIM_LAUNCHED, Step.CLAIM_INITIALIZED),
-    ("schedule", "nodes ready → pods running", Step.CLAIM_INITIALIZED, Step.POD_RUNNING),
+    ("run", "launched → pods running", Step.CLAIM_LAUNCHED, Step.POD_RUNNING),
 )
 
 
