@@ -128,9 +128,11 @@ class ClaimPacking:
             keys[row] = REFUSED
 
     def _move(self, claim: OpenClaim, moved: ClaimShape, cls: PodClass, variant: Variant) -> _Move | None:
+        """Return what taking the pod would make of a claim that `fits` it in state `moved`."""
         used = claim.with_request(cls.request)
-        for shape in self._narrowed(moved, variant):
-            if not shape.holds(used):
+        narrowed = self._narrowed(moved, variant)
+        for shape in narrowed:
+            if shape is not moved and not shape.holds(used):
                 continue
             if not shape.min_values and not shape.template.has_reservations:
                 return _Move(shape=shape, used=used)

@@ -61,6 +61,16 @@ class ClaimShape:
                 return True
         return False
 
+    def holds_more(self, used: list[int], request: list[int]) -> bool:
+        """Tell whether some type has room for one more such request on top of what is used."""
+        for row in self.frontier:
+            for room, have, more in zip(row, used, request, strict=True):
+                if room < have + more:
+                    break
+            else:
+                return True
+        return False
+
     def more(self, used: list[int], request: list[int]) -> int:
         """Return how many pods of that request some type still has room for."""
         best = 0

@@ -160,7 +160,7 @@ class OpenClaims:
     def fits(self, claim: OpenClaim, variant: Variant, rules: NodeRules, cls: PodClass) -> ClaimShape | None:
         """Return the claim's next state if it may take the pod, rules about domains left out."""
         moved = rules.move(claim.shape, self.shapes)
-        if moved is None or not moved.holds(claim.with_request(cls.request)):
+        if moved is None or not moved.holds_more(claim.used, cls.request):
             return None
         row = claim.row
         for rule in variant.host_rules:

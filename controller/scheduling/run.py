@@ -179,7 +179,9 @@ class Run:
         """
         if cls.failed_at == self.placed:
             return 0, _Outcome.FAILED
-        variants = self.classing.variants(cls.rules, soft_taints=self.pools.has_soft_taints)
+        variants = cls.rules.variants or self.classing.variants(
+            cls.rules, soft_taints=self.pools.has_soft_taints
+        )
         for rung, variant in enumerate(variants):
             self.tries += 1
             try:

@@ -150,5 +150,11 @@ class Template:
         """Return the types that the limits still allow to be opened."""
         allowed = self.sound
         for ledger in self.ledgers:
-            allowed = ledger.restrict(self.capacity, allowed)
+            if any(ledger.remaining[name] < self._largest[name] for name in ledger.resources):
+                allowed = ledger.restrict(self.capacity, allowed)
         return allowed
+
+    @cached_property
+    def _largest(self) -> dict[str, int]:
+        """The most of each limited resource that one type has."""
+        return {name: int(column.max(initial=0)) for name, column in self.capacity.items()}
