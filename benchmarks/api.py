@@ -137,7 +137,8 @@ def main() -> int:
         raise AssertionError("a claim is not written back as it was read")
     size = sum(map(len, texts)) / COUNT
     print(
-        f"{COUNT} NodeClaims of {size:.0f} bytes of JSON: read in {seconds:.2f} s, best of {RUNS} (goal {SECONDS_GOAL} s)"
+        f"{COUNT} NodeClaims of {size:.0f} bytes of JSON: read in {seconds:.2f} s, best of {RUNS} "
+        f"(goal {SECONDS_GOAL} s)"
     )
     print(f"memory per NodeClaim: {weight / 1024:.2f} KiB (goal {BYTES_GOAL / 1024:.0f} KiB)")
     return 0 if seconds < SECONDS_GOAL and weight < BYTES_GOAL else 1

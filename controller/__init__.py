@@ -1,1 +1,1 @@
-
+"""The controller: what runs in the cluster (design, Layout)."""
