@@ -122,12 +122,13 @@ class HostPod:
         except UnsupportedPod as exc:
             self._around.say(f"pod {self._namespace}/{self._name}: cannot run: {exc}")
             return
+        troubles: tuple[type[Exception], ...] = (UnsupportedPod, *self._around.expected)
         said = ""
         while not self._vanished.is_set() and "deletionTimestamp" not in self._pod["metadata"]:
             try:
                 self._tick(container)
                 said = ""
-            except (UnsupportedPod, *self._around.expected) as exc:
+            except troubles as exc:
                 if str(exc) != said:
                     said = str(exc)
                     self._around.say(f"pod {self._namespace}/{self._name}: {said}")
