@@ -25,7 +25,7 @@ check: $(STAMP)
 
 test: check tools
 	$(RUN) -m pytest -q -m "sandbox and not e2e" -n 2
-	$(RUN) -m tests.cases tests/cases/files
+	$(RUN) -m tests.cases tests/cases/inputs
 	$(RUN) -m sandbox demo
 	$(RUN) -m pytest -q -m e2e
 

@@ -1,11 +1,21 @@
-"""Fixtures for all tests: golden files, which live beside the test and are rewritten on demand."""
+"""Fixtures for all tests: golden files, which live beside the test and are rewritten on demand.
+
+Property tests draw anew on a developer's machine and print what reproduces a failure; in CI they draw the
+same examples every time, so that a red run is about the change.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("ci", derandomize=True, print_blob=True)
+settings.register_profile("local", print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
