@@ -27,7 +27,7 @@ test: check tools
 	$(RUN) -m pytest -q -m "sandbox and not e2e" -n 2
 	$(RUN) -m tests.cases tests/cases/inputs
 	$(RUN) -m sandbox demo
-	$(RUN) -m pytest -q -m e2e
+	$(RUN) -m pytest -q -m e2e -n 2 --dist loadfile
 
 tools: $(STAMP)
 	$(RUN) -m sandbox tools
