@@ -25,6 +25,8 @@ _DROPPED = ("managedFields", "selfLink")
 class OwnerReference(Wire):
     """The object whose deletion takes this one along."""
 
+    SHARED: ClassVar[bool] = True
+
     api_version: str = field("API version of the owner.")
     kind: str = field("Kind of the owner.")
     name: str = field("Name of the owner.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -67,6 +67,8 @@ class TaintEffect(StrEnum):
 class RequirementSpec(Wire):
     """The values that a node's label may have."""
 
+    SHARED: ClassVar[bool] = True
+
     key: str = field(
         "Label key that the requirement is about.", pattern=QUALIFIED_NAME_PATTERN, max_length=316
     )
@@ -91,6 +93,8 @@ class RequirementSpec(Wire):
 class Taint(Wire):
     """Keeps pods that do not tolerate it off the node."""
 
+    SHARED: ClassVar[bool] = True
+
     key: str = field("Taint key.", pattern=QUALIFIED_NAME_PATTERN, min_length=1)
     value: str | None = field("Taint value.", default=None, pattern=QUALIFIED_NAME_PATTERN)
     effect: TaintEffect = field("What happens to pods that do not tolerate the taint.")
@@ -100,6 +104,8 @@ class Taint(Wire):
 @attrs.frozen(kw_only=True)
 class NodeClassRef(Wire):
     """Names the node class that describes the machines."""
+
+    SHARED: ClassVar[bool] = True
 
     group: str = field("API group of the node class, without a version.", pattern=r"^[^/]*$", min_length=1)
     kind: str = field("Kind of the node class.", min_length=1)

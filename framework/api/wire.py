@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from sys import intern
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import attrs
 
@@ -40,6 +40,9 @@ __all__ = ["Wire", "WireField", "decoder_of", "encoder_of", "strip_optional", "w
 @attrs.frozen(kw_only=True)
 class Wire:
     """Base of every object and part of an object that travels as JSON."""
+
+    SHARED: ClassVar[bool] = False
+    """Whether objects that read alike are one object; for small parts that come over and over."""
 
     extra: Mapping[str, Any] = attrs.field(default=EMPTY, repr=False)
     """Fields this version does not know, written back unchanged."""
@@ -117,6 +120,8 @@ def _camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
+_MAX_SHARED: Final = 4096
+"""Objects kept per class and shape to be given out again."""
 _MAX_READERS: Final = 256
 """Shapes remembered per class; objects of further shapes are read the exact way."""
 
@@ -230,27 +235,30 @@ def _compiled(cls: type[Wire], given: Sequence[WireField], keys: tuple[str, ...]
     """Return a function that reads objects with exactly the given fields, without a loop or a lookup.
 
     It sets the slots of a new object one by one, as attrs' own frozen `__init__` does. Ten thousand claims
-    a second need it: a loop over the fields took three times as long.
+    a second need it: a loop over the fields took three times as long. Objects of a class that is `SHARED`
+    are made once for all that read alike, which spares memory and the garbage collector.
     """
-    names = {member.attribute.name for member in given}
+    names = [member.attribute.name for member in given]
     values = {"wire_keys": keys, "extra": EMPTY, **cls.implied()}
     for member in wire_fields(cls):
         values.setdefault(member.attribute.name, member.default)
-    scope: dict[str, Any] = {"new": object.__new__, "cls": cls}
-    lines = ["def read(raw):"]
-    if given:
-        lines.append(f"    {''.join(f'value_{member.attribute.name}, ' for member in given)}= raw.values()")
-    lines.append("    made = new(cls)")
+    scope: dict[str, Any] = {"new": object.__new__, "cls": cls, "known": {}}
+    raws = "".join(f"raw_{name}, " for name in names)
+    lines = ["def read(raw):", f"    {raws}= raw.values()" if names else ""]
     for member in given:
         name = member.attribute.name
-        scope[f"set_{name}"] = getattr(cls, name).__set__
         scope[f"decode_{name}"] = quick_decoder_of(member.type)
-        lines.append(f"    set_{name}(made, decode_{name}(value_{name}))")
+        lines.append(f"    value_{name} = decode_{name}(raw_{name})")
+    if cls.SHARED:
+        key = "".join(f"value_{name}, " for name in names)
+        lines += [f"    key = ({key})", "    made = known.get(key)", "    if made is not None: return made"]
+    lines.append("    made = new(cls)")
     for name, value in values.items():
-        if name not in names:
-            scope[f"set_{name}"] = getattr(cls, name).__set__
-            scope[f"default_{name}"] = value
-            lines.append(f"    set_{name}(made, default_{name})")
+        scope[f"set_{name}"] = getattr(cls, name).__set__
+        scope[f"default_{name}"] = value
+        lines.append(f"    set_{name}(made, {'value' if name in names else 'default'}_{name})")
+    if cls.SHARED:
+        lines.append(f"    if len(known) < {_MAX_SHARED}: known[key] = made")
     lines.append("    return made")
     exec("\n".join(lines), scope)  # noqa: S102 - made of our own attribute names only
     return typing.cast("Decoder", scope["read"])
@@ -357,7 +365,9 @@ def _quick_map_decoder(item: Decoder) -> Decoder:
     def decode(raw: Any) -> Mapping[str, Any]:
         if raw.__class__ is not dict:
             raise TypeError
-        return frozen_map(dict(zip(map(intern, raw), map(item, raw.values()), strict=True)))
+        if not raw:
+            return EMPTY
+        return types.MappingProxyType(dict(zip(map(intern, raw), map(item, raw.values()), strict=True)))
 
     return decode
 

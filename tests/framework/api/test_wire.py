@@ -167,3 +167,10 @@ def test_a_value_of_the_wrong_type_is_named_with_its_path(path: str, value: obje
 def test_an_object_that_is_not_even_a_map_is_refused_in_words() -> None:
     with pytest.raises(InvalidField, match=r"NodeClaim/\?: metadata is not a map"):
         NodeClaim.from_wire({"metadata": [], "spec": {}})
+
+
+def test_small_parts_that_read_alike_are_one_object() -> None:
+    first, second = NodePool.from_wire(POOL), NodePool.from_wire(json.loads(json.dumps(POOL)))
+
+    assert first.spec.template.spec.node_class_ref is second.spec.template.spec.node_class_ref
+    assert first is not second
