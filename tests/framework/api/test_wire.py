@@ -170,7 +170,8 @@ def test_an_object_that_is_not_even_a_map_is_refused_in_words() -> None:
 
 
 def test_small_parts_that_read_alike_are_one_object() -> None:
-    first, second = NodePool.from_wire(POOL), NodePool.from_wire(json.loads(json.dumps(POOL)))
+    raw = a_pool().to_wire()
+    first, second = NodePool.from_wire(raw), NodePool.from_wire(json.loads(json.dumps(raw)))
 
     assert first.spec.template.spec.node_class_ref is second.spec.template.spec.node_class_ref
     assert first is not second
