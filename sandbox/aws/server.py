@@ -43,6 +43,8 @@ class AwsServer:
     """The machine's when None."""
     world: Any = attrs.field(default=None, init=False)
     """The running server's `World`."""
+    application: Any = attrs.field(default=None, init=False)
+    """The WSGI application."""
     _server: Any = attrs.field(default=None, init=False)
     _stop: threading.Event = attrs.field(factory=threading.Event, init=False)
 
@@ -58,7 +60,8 @@ class AwsServer:
 
         self.world = new_world(self.region, self.clock)
         try:
-            self._server = _listen(self.port, application(self.world, self.clock))
+            self.application = application(self.world, self.clock)
+            self._server = _listen(self.port, self.application)
         except (OSError, SystemExit) as exc:
             raise StartFailed(
                 f"port {self.port} on {HOST}", f"cannot be used ({exc})", "stop what uses it or choose port 0"

@@ -88,14 +88,9 @@ class InstanceTypes:
             return known[1]
         facts = self._facts(node_class)
         images = images_key(node_class.status.amis)
+        before = dict(zip((item.name for item in known[1]), known[1], strict=True)) if known else {}
         found = tuple(
-            InstanceType(
-                name=base.name,
-                requirements=base.requirements,
-                offerings=self._offers(key, base, facts),
-                capacity=self._with_learned(base, images),
-                overhead=base.overhead,
-            )
+            self._current(base, self._offers(key, base, facts), images, before.get(base.name))
             for base in self._base(key, node_class)
         )
         self._resolved.put(key, (version, found))
@@ -114,6 +109,24 @@ class InstanceTypes:
             self._unavailable.version,
             self.reserved.version,
             self.learned.version,
+        )
+
+    def _current(
+        self, base: InstanceType, offerings: tuple[Offering, ...], images: str, before: InstanceType | None
+    ) -> InstanceType:
+        """Return the type as it is on offer now; the very same object as before when nothing changed.
+
+        The engine keeps what it worked out about an object.
+        """
+        capacity = self._with_learned(base, images)
+        if before is not None and before.offerings == offerings and before.capacity == capacity:
+            return before
+        return InstanceType(
+            name=base.name,
+            requirements=base.requirements,
+            offerings=offerings,
+            capacity=capacity,
+            overhead=base.overhead,
         )
 
     def _with_learned(self, base: InstanceType, images: str) -> Resources:

@@ -103,7 +103,9 @@ class Launcher:
         self._filtered_from: tuple[InstanceType, ...] = ()
         self._filtered_types: dict[tuple[object, ...], launchfilters.LaunchTypes] = {}
         """Results for claims that are alike, as long as no offering changes."""
-        self._plans: TtlCache[tuple[object, ...], tuple[LaunchPlan, str]] = TtlCache(clock, _PLAN_TTL)
+        self._plans: TtlCache[tuple[object, ...], tuple[launchfilters.LaunchTypes, LaunchPlan, str]]
+        self._plans = TtlCache(clock, _PLAN_TTL)
+        """Plans of like launches; each holds its types, whose identity is part of the key."""
 
     async def launch(self, claim: NodeClaim, node_class: EC2NodeClass, cluster: ClusterInput) -> Launched:
         """Launch one instance. Raises: InsufficientCapacity, CreateFailed, AwsError."""
@@ -185,6 +187,8 @@ class Launcher:
         key = (
             launch_digest(launch.claim, launch.node_class.metadata.name),
             id(launch.types),
+            launch.capacity_type,
+            launch.tenancy,
             launch.node_class.metadata.resource_version,
             tuple(sorted(launch.subnets.items())),
             tuple(sorted(launch.claim.metadata.annotations.items())),
@@ -194,10 +198,10 @@ class Launcher:
         known = self._plans.get(key)
         if known is None:
             plan = plan_launch(launch)
-            known = (plan, "" if plan.fleet is None else fleet.request_key(plan.fleet))
-            self._plans.put(key, known)
+            name = "" if plan.fleet is None else fleet.request_key(plan.fleet)
+            known = self._plans.put(key, (launch.types, plan, name))
             self._plans.purge()
-        return known
+        return known[1:]
 
     async def _create_fleet(self, tickets: Sequence[_Ticket]) -> Sequence[_Share | BaseException]:
         first = tickets[0]

@@ -18,11 +18,12 @@ from sandbox.aws.ec2.xml import document
 from sandbox.aws.errors import REQUEST_ID
 from sandbox.aws.world import World
 
-__all__ = ["Ec2Actions", "Filters", "matcher"]
+__all__ = ["Ec2Actions", "Fields", "Filters", "matcher"]
 
 Item = TypeVar("Item")
-Field = Callable[[Item, str], Iterable[str] | None]
-"""Values of a filter name for an item; None when the name is not a filter of the operation."""
+Fields = Mapping[str, Callable[[Item], object]]
+"""Filter name → how to read its value (or list of values, or None) from an item."""
+Tags = Mapping[str, str]
 
 
 def matcher(pattern: str) -> Callable[[str], object]:
@@ -42,28 +43,40 @@ class Filters:
         """Read the wire form, a list of Name and Values."""
         self._tests = [(f["Name"], [matcher(str(v)) for v in f.get("Values", [])]) for f in raw or ()]
 
-    def select(self, candidates: Iterable[Item], field: Field[Item]) -> list[Item]:
-        """Return the candidates that pass, in order. Raises InvalidParameterValue for an unknown filter."""
+    def select(
+        self, candidates: Iterable[Item], fields: Fields[Item], tags: Callable[[Item], Tags] | None = None
+    ) -> list[Item]:
+        """Return the candidates that pass, in order; `tags` adds the filters of taggable resources.
+
+        Raises InvalidParameterValue for a filter the operation does not have, whatever there is to filter.
+        """
         found = list(candidates)
         for name, tests in self._tests:
-            found = [item for item in found if self._passes(field(item, name), name, tests)]
+            read = fields.get(name) or _tag_field(name, tags)
+            if read is None:
+                raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
+            found = [item for item in found if any(t(v) for v in _texts(read(item)) for t in tests)]
         return found
 
-    @staticmethod
-    def _passes(values: Iterable[str] | None, name: str, tests: Sequence[Callable[[str], object]]) -> bool:
-        if values is None:
-            raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
-        return any(test(value) for value in values for test in tests)
 
-
-def tag_values(tags: Mapping[str, str], name: str) -> Iterable[str] | None:
-    """Return the values of the filters every taggable resource has: `tag:<key>`, `tag-key`, `tag-value`."""
+def _tag_field(name: str, tags: Callable[[Item], Tags] | None) -> Callable[[Item], object] | None:
+    """Return how to read `tag:<key>`, `tag-key` or `tag-value`, None for another name."""
+    if tags is None:
+        return None
     if name.startswith("tag:"):
-        value = tags.get(name[4:])
-        return () if value is None else (value,)
+        return lambda item: tags(item).get(name[4:])
     if name == "tag-key":
-        return tags.keys()
-    return tags.values() if name == "tag-value" else None
+        return lambda item: list(tags(item))
+    return (lambda item: list(tags(item).values())) if name == "tag-value" else None
+
+
+def _texts(value: object) -> Iterable[str]:
+    """Return a field's value as filters compare it: text, booleans in small letters, every one of a list."""
+    if value is None:
+        return ()
+    if isinstance(value, list):
+        return [text for part in value for text in _texts(part)]
+    return (str(value).lower() if isinstance(value, bool) else str(value),)
 
 
 class Ec2Actions(EC2Response):  # type: ignore[misc]  # moto is not typed here
@@ -83,6 +96,10 @@ class Ec2Actions(EC2Response):  # type: ignore[misc]  # moto is not typed here
         """Return a resource's tags, {} when it has none."""
         tags: Mapping[str, str] = self.ec2_backend.tags.get(resource_id, {})
         return tags
+
+    def tags_by_id(self, resource: Any) -> Mapping[str, str]:
+        """Return the tags of a resource that has an id."""
+        return self.tags_of(resource.id)
 
     def tag_list(self, resource_id: str) -> list[dict[str, str]]:
         """Return a resource's tags in wire form."""

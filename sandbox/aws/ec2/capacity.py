@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from moto.ec2.exceptions import EC2ClientError
 
-from sandbox.aws.ec2.actions import Ec2Actions, tag_values
+from sandbox.aws.ec2.actions import Ec2Actions, Fields
 from sandbox.aws.ec2.records import CapacityReservation, PlacementGroup
 from sandbox.aws.market import is_offered
 from sandbox.aws.world import ACCOUNT
@@ -19,23 +18,20 @@ __all__ = ["CapacityActions"]
 PAGE = 1000
 
 
-def _reservation_values(
-    reservation: CapacityReservation, tags: Mapping[str, str], name: str
-) -> Iterable[str] | None:
-    plain = {
-        "availability-zone": reservation.zone,
-        "instance-match-criteria": reservation.match_criteria,
-        "instance-type": reservation.instance_type,
-        "owner-id": reservation.owner_id,
-        "state": reservation.state,
-        "tenancy": reservation.tenancy,
-    }
-    return (plain[name],) if name in plain else tag_values(tags, name)
-
-
-def _group_values(group: PlacementGroup, tags: Mapping[str, str], name: str) -> Iterable[str] | None:
-    plain = {"group-name": group.name, "state": "available", "strategy": group.strategy, "group-id": group.id}
-    return (plain[name],) if name in plain else tag_values(tags, name)
+_RESERVATION_FIELDS: Fields[CapacityReservation] = {
+    "availability-zone": lambda r: r.zone,
+    "instance-match-criteria": lambda r: r.match_criteria,
+    "instance-type": lambda r: r.instance_type,
+    "owner-id": lambda r: r.owner_id,
+    "state": lambda r: r.state,
+    "tenancy": lambda r: r.tenancy,
+}
+_GROUP_FIELDS: Fields[PlacementGroup] = {
+    "group-id": lambda g: g.id,
+    "group-name": lambda g: g.name,
+    "state": lambda _: "available",
+    "strategy": lambda g: g.strategy,
+}
 
 
 class CapacityActions(Ec2Actions):
@@ -86,9 +82,7 @@ class CapacityActions(Ec2Actions):
         if missing:
             raise self._unknown(missing[0])
         found = [mine[i] for i in ids] if ids else list(mine.values())
-        selected = self.request_filters().select(
-            found, lambda r, name: _reservation_values(r, self.tags_of(r.id), name)
-        )
+        selected = self.request_filters().select(found, _RESERVATION_FIELDS, self.tags_by_id)
         page, following = self.page(selected, PAGE)
         answer = {"CapacityReservations": [self._reservation_shown(r) for r in page], "NextToken": following}
         return self.answer("DescribeCapacityReservations", answer)
@@ -180,7 +174,7 @@ class CapacityActions(Ec2Actions):
                 "InvalidPlacementGroup.Unknown", f"The Placement Group '{missing[0]}' is unknown."
             )
         wanted = [g for g in groups if not (names or ids) or g.name in names or g.id in ids]
-        selected = self.request_filters().select(wanted, lambda g, n: _group_values(g, self.tags_of(g.id), n))
+        selected = self.request_filters().select(wanted, _GROUP_FIELDS, self.tags_by_id)
         answer = {"PlacementGroups": [self._group_shown(g) for g in selected]}
         return self.answer("DescribePlacementGroups", answer)
 

@@ -6,7 +6,7 @@ could not be tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.amis import Ami
 
-from sandbox.aws.ec2.actions import Ec2Actions, matcher, tag_values
+from sandbox.aws.ec2.actions import Ec2Actions, Fields, matcher
 from sandbox.aws.image_catalogue import EksImage, catalogue
 from sandbox.aws.world import ACCOUNT, World
 
@@ -52,13 +52,13 @@ def _ami(backend: Any, image: EksImage) -> Any:
     )
 
 
-_FIELDS: Mapping[str, Callable[[Any], object]] = {
+_FIELDS: Fields[Any] = {
     "architecture": lambda i: i.architecture,
     "creation-date": lambda i: i.creation_date.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
     "description": lambda i: i.description,
     "image-id": lambda i: i.id,
     "image-type": lambda i: i.image_type,
-    "is-public": lambda i: str(i.is_public).lower(),
+    "is-public": lambda i: bool(i.is_public),
     "name": lambda i: i.name,
     "owner-alias": lambda i: i.owner_alias,
     "owner-id": lambda i: i.owner_id,
@@ -67,13 +67,6 @@ _FIELDS: Mapping[str, Callable[[Any], object]] = {
     "state": lambda i: i.state,
     "virtualization-type": lambda i: i.virtualization_type,
 }
-
-
-def _image_values(image: Any, tags: Mapping[str, str], name: str) -> Iterable[str] | None:
-    if name in _FIELDS:
-        value = _FIELDS[name](image)
-        return () if value is None else (str(value),)
-    return tag_values(tags, name)
 
 
 class ImageActions(Ec2Actions):
@@ -131,9 +124,7 @@ class ImageActions(Ec2Actions):
             ]
         if not ids and not self.parameter("IncludeDeprecated"):
             found = [i for i in found if i.owner_id == ACCOUNT or not self._is_deprecated(i.id)]
-        selected = self.request_filters().select(
-            found, lambda i, name: _image_values(i, self.tags_of(i.id), name)
-        )
+        selected = self.request_filters().select(found, _FIELDS, self.tags_by_id)
         page, following = self.page(selected, PAGE)
         return self.answer(
             "DescribeImages", {"Images": [self._image_shown(i) for i in page], "NextToken": following}

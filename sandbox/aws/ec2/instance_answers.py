@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from sandbox.aws.ec2.actions import tag_values
+from sandbox.aws.ec2.actions import Fields
 from sandbox.aws.ec2.records import InstanceRecord
 from sandbox.aws.world import ACCOUNT, World
 
-__all__ = ["described", "filter_values", "state"]
+__all__ = ["described", "filter_fields", "state"]
 
 _PLAIN = InstanceRecord(region="", capacity_type="on-demand")
 
@@ -192,16 +192,19 @@ _OF_RECORD: Mapping[str, Callable[[InstanceRecord], object]] = {
 }
 
 
-def filter_values(world: World, instance: Any, tags: Mapping[str, str], name: str) -> Iterable[str] | None:
-    """Return an instance's values of a DescribeInstances filter, None for an unknown filter."""
-    if name in ("instance.group-id", "network-interface.group-id"):
-        return [group.id for group in instance.nics[0].group_set] if instance.nics else ()
-    if name == "availability-zone-id":
-        return (str(_placement(instance, record_of(world, instance))["AvailabilityZoneId"]),)
-    if name in _OF_INSTANCE:
-        value = _OF_INSTANCE[name](instance)
-    elif name in _OF_RECORD:
-        value = _OF_RECORD[name](record_of(world, instance))
-    else:
-        return tag_values(tags, name)
-    return () if value is None else (str(value),)
+def filter_fields(world: World) -> Fields[Any]:
+    """Return the filters of DescribeInstances."""
+
+    def of_record(read: Callable[[InstanceRecord], object]) -> Callable[[Any], object]:
+        return lambda instance: read(record_of(world, instance))
+
+    def groups(instance: Any) -> list[str]:
+        return [group.id for group in instance.nics[0].group_set] if instance.nics else []
+
+    return {
+        **_OF_INSTANCE,
+        **{name: of_record(read) for name, read in _OF_RECORD.items()},
+        "availability-zone-id": lambda i: _placement(i, record_of(world, i))["AvailabilityZoneId"],
+        "instance.group-id": groups,
+        "network-interface.group-id": groups,
+    }

@@ -5,7 +5,7 @@ moto answers every region with all types, ignores MaxResults, and takes seconds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES, InstanceType
 
 from sandbox.aws.ec2 import xml
-from sandbox.aws.ec2.actions import Ec2Actions
+from sandbox.aws.ec2.actions import Ec2Actions, Fields
 from sandbox.aws.market import offered_types
 
 __all__ = ["InstanceTypeActions"]
@@ -40,16 +40,15 @@ def _pruned(shape: Any, value: Any) -> Any:
     return value
 
 
-def _type_values(name: str, filter_name: str) -> Iterable[str] | None:
-    if filter_name not in InstanceType._filter_attributes:
-        return None
-    value = InstanceType(name).get_filter_value(filter_name)
-    return () if value is None else map(str, value) if isinstance(value, list) else (str(value),)
+def _type_field(name: str) -> Callable[[str], object]:
+    return lambda instance_type: InstanceType(instance_type).get_filter_value(name)
 
 
-def _offering_values(row: Mapping[str, str], filter_name: str) -> Iterable[str] | None:
-    key = {"instance-type": "InstanceType", "location": "Location"}.get(filter_name)
-    return None if key is None else (row[key],)
+_TYPE_FIELDS: Fields[str] = {name: _type_field(name) for name in InstanceType._filter_attributes}
+_OFFERING_FIELDS: Fields[Mapping[str, str]] = {
+    "instance-type": lambda row: row["InstanceType"],
+    "location": lambda row: row["Location"],
+}
 
 
 class InstanceTypeActions(Ec2Actions):
@@ -67,7 +66,7 @@ class InstanceTypeActions(Ec2Actions):
                 f"The following supplied instance types do not exist: [{', '.join(unknown)}]",
             )
         candidates = [name for name in offered if not names or name in names]
-        selected = self.request_filters().select(candidates, _type_values)
+        selected = self.request_filters().select(candidates, _TYPE_FIELDS)
         page, following = self.page(selected, PAGE)
         answer = {"InstanceTypes": xml.items([_written(name) for name in page]), "NextToken": following}
         return self.answer("DescribeInstanceTypes", answer)
@@ -82,7 +81,7 @@ class InstanceTypeActions(Ec2Actions):
             INSTANCE_TYPE_OFFERINGS[kind].get(self.region, ()),
             key=lambda r: (r["InstanceType"], r["Location"]),
         )
-        page, following = self.page(self.request_filters().select(rows, _offering_values), OFFERINGS_PAGE)
+        page, following = self.page(self.request_filters().select(rows, _OFFERING_FIELDS), OFFERINGS_PAGE)
         return self.answer(
             "DescribeInstanceTypeOfferings", {"InstanceTypeOfferings": page, "NextToken": following}
         )

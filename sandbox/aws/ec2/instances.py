@@ -14,7 +14,7 @@ from moto.ec2.exceptions import EC2ClientError
 
 from sandbox.aws.ec2 import states, xml
 from sandbox.aws.ec2.fleet import FleetActions, launch_tags
-from sandbox.aws.ec2.instance_answers import described, filter_values, record_of, state
+from sandbox.aws.ec2.instance_answers import described, filter_fields, record_of, state
 from sandbox.aws.ec2.launching import Launch, all_instances, check, launch, merged
 from sandbox.aws.errors import AwsError
 from sandbox.aws.world import ACCOUNT
@@ -106,9 +106,7 @@ class InstanceActions(FleetActions):
             )
         self.error_on_dryrun()
         found = self._instances_by_id(ids) if ids else all_instances(self.ec2_backend)
-        selected = self.request_filters().select(
-            found, lambda i, name: filter_values(self.world, i, self.tags_of(i.id), name)
-        )
+        selected = self.request_filters().select(found, filter_fields(self.world), self.tags_by_id)
         page, following = self.page(selected, PAGE)
         reservations = {i.id: r.id for r in list(self.ec2_backend.reservations.values()) for i in r.instances}
         written = xml.items([self._written(i, reservations[i.id]) for i in page])

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.utils import parse_user_data
 
-from sandbox.aws.ec2.actions import Ec2Actions, tag_values
+from sandbox.aws.ec2.actions import Ec2Actions, Fields
 from sandbox.aws.world import ACCOUNT
 
 __all__ = ["LaunchTemplateActions"]
@@ -36,9 +36,10 @@ def _checked_user_data(encoded: str | None) -> None:
         raise EC2ClientError("InvalidParameterValue", f"User data is limited to {USER_DATA_LIMIT} bytes")
 
 
-def _template_values(template: Any, tags: Mapping[str, str], name: str) -> Iterable[str] | None:
-    plain = {"launch-template-name": template.name, "create-time": template.create_time.isoformat()}
-    return (plain[name],) if name in plain else tag_values(tags, name)
+_FIELDS: Fields[Any] = {
+    "create-time": lambda template: template.create_time.isoformat(),
+    "launch-template-name": lambda template: template.name,
+}
 
 
 class LaunchTemplateActions(Ec2Actions):
@@ -101,9 +102,7 @@ class LaunchTemplateActions(Ec2Actions):
             ]
         else:
             found = list(self.ec2_backend.launch_templates.values())
-        selected = self.request_filters().select(
-            found, lambda t, name: _template_values(t, self.tags_of(t.id), name)
-        )
+        selected = self.request_filters().select(found, _FIELDS, self.tags_by_id)
         page, following = self.page(selected, PAGE)
         answer = {"LaunchTemplates": [self._template_shown(t) for t in page], "NextToken": following}
         return self.answer("DescribeLaunchTemplates", answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sandbox.aws.ec2.actions import Ec2Actions
+from sandbox.aws.ec2.actions import Ec2Actions, Fields
 from sandbox.aws.market import offered_types, offered_zones, spot_price
 
 __all__ = ["SpotPriceActions"]
@@ -14,16 +14,12 @@ PAGE = 1000
 PRODUCT = "Linux/UNIX"
 PRODUCTS = (PRODUCT, "Linux/UNIX (Amazon VPC)")
 """The only products with prices here; others answer with no rows, as EC2 does for types it does not sell."""
-_FIELDS = {
-    "availability-zone": "AvailabilityZone",
-    "instance-type": "InstanceType",
-    "product-description": "ProductDescription",
-    "spot-price": "SpotPrice",
+_FIELDS: Fields[Mapping[str, Any]] = {
+    "availability-zone": lambda row: row["AvailabilityZone"],
+    "instance-type": lambda row: row["InstanceType"],
+    "product-description": lambda row: row["ProductDescription"],
+    "spot-price": lambda row: row["SpotPrice"],
 }
-
-
-def _row_values(row: Mapping[str, Any], name: str) -> Iterable[str] | None:
-    return (str(row[_FIELDS[name]]),) if name in _FIELDS else None
 
 
 class SpotPriceActions(Ec2Actions):
@@ -37,7 +33,7 @@ class SpotPriceActions(Ec2Actions):
         wanted = self.parameter("InstanceTypes") or offered_types(self.region)
         zone = self.parameter("AvailabilityZone")
         rows = self._rows(wanted, zone, product) if product else []
-        page, following = self.page(self.request_filters().select(rows, _row_values), PAGE)
+        page, following = self.page(self.request_filters().select(rows, _FIELDS), PAGE)
         return self.answer("DescribeSpotPriceHistory", {"SpotPriceHistory": page, "NextToken": following})
 
     def _rows(self, types: Iterable[str], wanted_zone: str | None, product: str) -> list[dict[str, Any]]:

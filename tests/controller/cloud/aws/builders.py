@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.cloud.aws.gateway import parse
 from controller.cloud.aws.shape import TypeShape
-from framework.api import NodeClaim
+from framework.api import NodeClaim, NodePool
 from framework.api.ec2nodeclass import EC2NodeClass
 
 CLUSTER = "demo"
@@ -82,3 +82,10 @@ def a_claim(name: str = "web-1", *requirements: tuple[str, list[str]], **spec: A
     raw = claim_wire(name, *requirements, **spec)
     raw["metadata"]["uid"] = f"{name}-uid"
     return NodeClaim.from_wire(raw)
+
+
+def a_pool(name: str = "web", class_name: str = "default") -> NodePool:
+    """Return a NodePool of a class."""
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": class_name}
+    spec = {"template": {"spec": {"nodeClassRef": reference, "requirements": []}}, "disruption": {}}
+    return NodePool.from_wire({"metadata": {"name": name, "uid": name}, "spec": spec})

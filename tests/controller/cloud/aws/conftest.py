@@ -53,6 +53,7 @@ class Running:
             await catalogue.refresh()
             self.shapes, self.zones = catalogue.shapes, catalogue.zones
         catalogue.shapes, catalogue.zones = self.shapes, self.zones
+        catalogue.all_zones = tuple(sorted(frozenset().union(*self.zones.values())))
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,11 @@ from controller.clock import FakeClock, SystemClock
 from controller.cloud import CreateFailed, InsufficientCapacity, NodeClaimNotFound
 from controller.cloud.aws import AwsProvider
 from controller.cloud.aws.garbage import InstanceCollector
+from controller.cloud.aws.launchtemplates import Templates
 from controller.kube import SINGLETON, kinds
 from framework.api import labels
 from sandbox.aws.faults import Fault, Shortage
-from tests.controller.cloud.aws.builders import claim_wire
+from tests.controller.cloud.aws.builders import a_pool, claim_wire
 from tests.controller.cloud.aws.conftest import World
 
 pytestmark = pytest.mark.sandbox
@@ -180,3 +181,151 @@ async def test_an_orphan_is_ended_unless_a_claim_like_its_own_waits(world: World
     left = [each.provider_id for each in await provider.list() if not each.deleting]
 
     assert (spared, left) == ([instance.provider_id], [])
+
+
+async def test_spot_instances_are_spot_and_say_so(world: World) -> None:
+    await world.resolve()
+    claim = world.claim(claim_wire("web-1", (labels.CAPACITY_TYPE, ["spot"]), LARGE))
+
+    instance = await world.operator.provider.create(claim)
+
+    (listed,) = await world.operator.provider.list()
+    assert instance.labels[labels.CAPACITY_TYPE] == "spot"
+    assert listed.labels[labels.CAPACITY_TYPE] == "spot"
+
+
+async def test_spot_without_its_role_falls_to_on_demand_next_time(world: World) -> None:
+    await world.resolve()
+    world.control.require_spot_role()
+    both = (labels.CAPACITY_TYPE, ["spot", "on-demand"])
+
+    with pytest.raises(InsufficientCapacity, match="ServiceLinkedRole"):
+        await world.operator.provider.create(world.claim(claim_wire("web-1", both, LARGE)))
+    instance = await world.operator.provider.create(world.claim(claim_wire("web-2", both, LARGE)))
+
+    assert instance.labels[labels.CAPACITY_TYPE] == "on-demand"
+
+
+async def test_a_half_filled_fleet_serves_some_and_tells_the_others(world: World) -> None:
+    await world.resolve()
+    world.control.add_shortage(Shortage(remaining=0, zone="eu-west-2b"))
+    world.control.add_shortage(Shortage(remaining=0, zone="eu-west-2c"))
+    world.control.add_shortage(Shortage(remaining=2))
+    only = (labels.INSTANCE_TYPE, ["m5.large"])
+    claims = [world.claim(claim_wire(f"web-{i}", ON_DEMAND, only)) for i in range(5)]
+
+    results = await asyncio.gather(
+        *(world.operator.provider.create(claim) for claim in claims), return_exceptions=True
+    )
+
+    refused = [result for result in results if isinstance(result, InsufficientCapacity)]
+    assert (len(results) - len(refused), len(refused)) == (2, 3)
+
+
+async def test_an_answer_that_is_lost_never_launches_twice(world: World) -> None:
+    await world.resolve()
+    provider = world.operator.provider
+    claim = world.claim(claim_wire("web-1", ON_DEMAND, LARGE))
+    lost = await provider.create(claim)
+    successor = AwsProvider(world.operator.parts, world.api.mirror, SystemClock())
+    successor.adoption.lost_answer(claim.metadata.uid)
+
+    again = await successor.create(
+        attrs.evolve(claim, metadata=attrs.evolve(claim.metadata, creation_timestamp=PAST))
+    )
+
+    assert again.provider_id == lost.provider_id
+    assert len(await provider.list()) == 1
+
+
+async def test_a_node_that_fits_its_class_has_not_drifted(world: World) -> None:
+    await world.resolve()
+    provider, api = world.operator.provider, world.api
+    claim = world.claim(claim_wire("web-1", ON_DEMAND, LARGE))
+    instance = await provider.create(claim)
+    pool = a_pool()
+    launched = await api.patch(
+        kinds.NODECLAIM,
+        "web-1",
+        {
+            "metadata": {"labels": dict(instance.labels), "annotations": dict(instance.annotations)},
+            "status": {"providerID": instance.provider_id, "imageID": instance.image_id},
+        },
+    )
+    settled = api.mirror.claims[launched["metadata"]["name"]]
+
+    fresh = await provider.drift_reason(settled, pool)
+    other = attrs.evolve(settled, status=attrs.evolve(settled.status, image_id="ami-old"))
+    old_image = await provider.drift_reason(other, pool)
+    await api.patch(kinds.EC2NODECLASS, "default", {"status": {"securityGroups": [{"id": "sg-new"}]}})
+    other_groups = await provider.drift_reason(settled, pool)
+    await api.patch(
+        kinds.EC2NODECLASS, "default", {"metadata": {"annotations": {labels.NODECLASS_HASH: "1"}}}
+    )
+    other_hash = await provider.drift_reason(settled, pool)
+
+    assert (fresh, old_image, other_groups, other_hash) == (
+        None,
+        "AMIDrift",
+        "SecurityGroupDrift",
+        "NodeClassDrift",
+    )
+
+
+async def test_a_registered_instance_is_named_after_its_node(world: World) -> None:
+    await world.resolve()
+    instance = await world.operator.provider.create(world.claim(claim_wire("web-1", ON_DEMAND, LARGE)))
+    status = {"providerID": instance.provider_id, "nodeName": "ip-10-0-0-1"}
+    await world.api.patch(kinds.NODECLAIM, "web-1", {"status": status})
+
+    await world.reconcile("nodeclaim.tagging", "web-1")
+    await world.reconcile("nodeclaim.tagging", "web-1")
+
+    (found,) = await world.operator.provider.list()
+    assert (found.tags["Name"], found.tags[labels.NODECLAIM_TAG]) == ("ip-10-0-0-1", "web-1")
+    assert world.api.mirror.claims["web-1"].metadata.annotations[labels.TAGGED] == "true"
+    assert len(world.control.requests(action="CreateTags")) == 1
+
+
+async def test_a_node_with_less_memory_corrects_its_type_at_once(world: World) -> None:
+    node_class = await world.resolve()
+    types = world.operator.parts.types
+    instance = await world.operator.provider.create(
+        world.claim(claim_wire("web-1", ON_DEMAND, (labels.INSTANCE_TYPE, ["m5.large"])))
+    )
+    status = {"providerID": instance.provider_id, "imageID": instance.image_id}
+    await world.api.patch(kinds.NODECLAIM, "web-1", {"status": status})
+    world.api.add(
+        kinds.NODE,
+        {
+            "metadata": {
+                "name": "n1",
+                "labels": {labels.REGISTERED: "true", labels.INSTANCE_TYPE: "m5.large"},
+            },
+            "spec": {"providerID": instance.provider_id},
+            "status": {"capacity": {"cpu": "2", "memory": "7000Mi"}},
+        },
+    )
+
+    await world.reconcile("providers.instancetype.capacity", "n1")
+
+    after = types.find(node_class, "m5.large")
+    assert after is not None
+    assert after.capacity["memory"] == 7000 * 1024**2
+
+
+async def test_unused_launch_templates_are_deleted_and_used_ones_kept(world: World) -> None:
+    await world.resolve()
+    await world.operator.provider.create(world.claim(claim_wire("web-1", ON_DEMAND, LARGE)))
+    clock = FakeClock(datetime.now(UTC))
+    successor = Templates(world.operator.parts.aws.ec2, clock, cluster="demo")
+    await successor.hydrate()
+
+    await clock.advance(59)
+    kept = await successor.expire(), len(world.client("ec2").describe_launch_templates()["LaunchTemplates"])
+    await clock.advance(2)
+    await successor.expire()
+
+    assert kept[0] == 0
+    assert kept[1] >= 1
+    assert world.client("ec2").describe_launch_templates()["LaunchTemplates"] == []
