@@ -1,17 +1,18 @@
 """One sample pod per DaemonSet, for the overhead that every node will carry (spec core/scheduling §13.2).
 
 Owned by the mirror. The newest pod of a DaemonSet is the sample, since admission may have changed what
-the template asks for; without one the template is. Node affinity is always the template's.
+the template asks for; without one the template is, with the requests that its namespace's LimitRanges would
+give it. Node affinity is always the template's.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
-from controller.cluster.objects import DaemonSet
+from controller.cluster.objects import DaemonSet, LimitRange
 from controller.cluster.store import Index, Store
 from controller.kube import Change
 from controller.scheduling import Pod
@@ -22,15 +23,19 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class DaemonSamples:
-    """Follows DaemonSets and their pods."""
+    """Follows DaemonSets, their pods and the LimitRanges of their namespaces."""
 
-    def __init__(self, daemonsets: Store[DaemonSet], pods: Store[Pod]) -> None:
-        """Follow both stores."""
+    def __init__(
+        self, daemonsets: Store[DaemonSet], pods: Store[Pod], limit_ranges: Store[LimitRange]
+    ) -> None:
+        """Follow the stores."""
         self._daemonsets = daemonsets
+        self._limit_ranges = Index(limit_ranges, _namespace)
         self._pods = Index(pods, _daemonset_uids)
         self._samples: dict[str, Pod] = {}
         pods.subscribe(self._pod_changed)
         daemonsets.subscribe(self._daemonset_changed)
+        limit_ranges.subscribe(self._limit_range_changed)
 
     def samples(self) -> tuple[Pod, ...]:
         """Return the sample of every DaemonSet, by namespace and name."""
@@ -39,10 +44,18 @@ class DaemonSamples:
     def _sample(self, daemonset: DaemonSet) -> Pod:
         uid = daemonset.metadata.uid
         if uid not in self._samples:
-            template = Pod.from_wire(daemonset.template)
+            template = Pod.from_wire(daemonset.admitted(self._defaults(daemonset)))
             newest = max(self._pods.get(uid), key=_age, default=None)
             self._samples[uid] = template if newest is None else _with_affinity(newest, template)
         return self._samples[uid]
+
+    def _defaults(self, daemonset: DaemonSet) -> dict[str, Any]:
+        """Return the default requests of the DaemonSet's namespace; the first LimitRange by name wins."""
+        found: dict[str, Any] = {}
+        ranges = self._limit_ranges.get(daemonset.metadata.namespace or "")
+        for each in sorted(ranges, key=lambda limits: limits.metadata.name):
+            found = {**each.requests, **found}
+        return found
 
     def _pod_changed(self, change: Change) -> None:
         if change.old is None or change.new is None:
@@ -52,6 +65,9 @@ class DaemonSamples:
     def _daemonset_changed(self, change: Change) -> None:
         self._samples.pop(change.current.metadata.uid, None)
 
+    def _limit_range_changed(self, _: Change) -> None:
+        self._samples.clear()
+
 
 def _with_affinity(pod: Pod, template: Pod) -> Pod:
     """Return the pod with the template's node affinity: the DaemonSet controller pinned it to its node."""
@@ -60,6 +76,10 @@ def _with_affinity(pod: Pod, template: Pod) -> Pod:
 
 def _daemonset_uids(pod: Pod) -> tuple[str, ...]:
     return tuple(owner.uid for owner in pod.owners if owner.kind == "DaemonSet" and owner.controller)
+
+
+def _namespace(limits: LimitRange) -> tuple[str, ...]:
+    return (limits.metadata.namespace or "",)
 
 
 def _name(daemonset: DaemonSet) -> tuple[str, str]:

@@ -16,6 +16,7 @@ import attrs
 from controller.cluster.daemonsets import DaemonSamples
 from controller.cluster.objects import (
     DaemonSet,
+    LimitRange,
     Namespace,
     Node,
     VolumeAttachment,
@@ -89,10 +90,13 @@ class Mirror:
         self._attachments = Store(kinds.VOLUMEATTACHMENT, VolumeAttachment.from_wire)
         self._volumes = Volumes()
         daemonsets = Store(kinds.DAEMONSET, DaemonSet.from_wire)
+        limit_ranges = Store(kinds.LIMITRANGE, LimitRange.from_wire)
         stores: tuple[Store[Any], ...] = (self._claims, self._pools, self._nodes, self._pods, self._classes)
         stores += (self._configs, self._overlays, self._budgets, self._namespaces, self._attachments)
-        self._stores = {store.kind: store for store in (*stores, daemonsets, *self._volumes.stores)}
-        self._daemons = DaemonSamples(daemonsets, self._pods)
+        self._stores = {
+            store.kind: store for store in (*stores, daemonsets, limit_ranges, *self._volumes.stores)
+        }
+        self._daemons = DaemonSamples(daemonsets, self._pods, limit_ranges)
         self._index()
         self._marked: set[str] = set()
         self._nominated: dict[str, datetime] = {}

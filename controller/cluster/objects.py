@@ -120,7 +120,7 @@ class DaemonSet:
 
     @classmethod
     def from_wire(cls, raw: Mapping[str, Any]) -> Self:
-        """Return the DaemonSet; its template gets missing requests from limits, as the API server would."""
+        """Return the DaemonSet; its template keeps only what was asked for."""
         meta = metadata_of(raw)
         template = (raw.get("spec") or {}).get("template") or {}
         labels = template.get("metadata") or {}
@@ -134,21 +134,45 @@ class DaemonSet:
                 "annotations": labels.get("annotations") or {},
                 "ownerReferences": [{**owner, "controller": True}],
             },
-            "spec": _with_requests(template.get("spec") or {}),
+            "spec": template.get("spec") or {},
         }
         return cls(metadata=meta, template=pod)
 
+    def admitted(self, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the template with the requests its pods would be admitted with.
 
-def _with_requests(spec: Mapping[str, Any]) -> dict[str, Any]:
-    def filled(container: Mapping[str, Any]) -> dict[str, Any]:
-        resources = container.get("resources") or {}
-        requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-        return {**container, "resources": {**resources, "requests": requests}}
+        Missing requests come from the container's limits, then from the namespace's `defaults`.
+        """
+        spec = self.template["spec"]
+        lists = {
+            name: [_with_requests(each, defaults) for each in spec.get(name) or ()]
+            for name in ("containers", "initContainers")
+        }
+        return {**self.template, "spec": {**spec, **lists}}
 
-    lists = {
-        name: [filled(each) for each in spec.get(name) or ()] for name in ("containers", "initContainers")
-    }
-    return {**spec, **lists}
+
+def _with_requests(container: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    resources = container.get("resources") or {}
+    requests = {**defaults, **(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {**container, "resources": {**resources, "requests": requests}}
+
+
+@attrs.frozen(kw_only=True)
+class LimitRange:
+    """What containers of a namespace request unless they say so themselves."""
+
+    metadata: ObjectMeta
+    requests: Mapping[str, Any]
+    """Quantities on the wire, by resource."""
+
+    @classmethod
+    def from_wire(cls, raw: Mapping[str, Any]) -> Self:
+        """Return the container defaults; a default limit is a default request where none is given."""
+        requests: dict[str, Any] = {}
+        for item in (raw.get("spec") or {}).get("limits") or ():
+            if item.get("type") == "Container":
+                requests |= {**(item.get("default") or {}), **(item.get("defaultRequest") or {})}
+        return cls(metadata=metadata_of(raw), requests=requests)
 
 
 @attrs.frozen(kw_only=True)

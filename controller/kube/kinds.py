@@ -21,6 +21,7 @@ __all__ = [
     "EC2NODECLASS",
     "EVENT",
     "LEASE",
+    "LIMITRANGE",
     "NAMESPACE",
     "NODE",
     "NODECLAIM",
@@ -106,6 +107,7 @@ DAEMONSET: Final = _kind("apps", "v1", "DaemonSet", "daemonsets", namespaced=Tru
 DEPLOYMENT: Final = _kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 REPLICASET: Final = _kind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
 STATEFULSET: Final = _kind("apps", "v1", "StatefulSet", "statefulsets", namespaced=True)
+LIMITRANGE: Final = _kind("", "v1", "LimitRange", "limitranges", namespaced=True)
 PDB: Final = _kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True)
 LEASE: Final = _kind("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True)
 
@@ -130,6 +132,7 @@ ALL_KINDS: Final = (
     DEPLOYMENT,
     REPLICASET,
     STATEFULSET,
+    LIMITRANGE,
     PDB,
     LEASE,
 )

@@ -52,6 +52,7 @@ CORE_READ: Sequence[Rule] = (
             "replicationcontrollers",
             "namespaces",
             "events",
+            "limitranges",
         ),
         verbs=READ,
     ),
