@@ -33,7 +33,7 @@ tools: $(STAMP)
 	$(RUN) -m sandbox tools
 
 clean:
-	-test -x $(RUN) && $(RUN) -m sandbox down --all
+	-test -x $(RUN) && $(RUN) -m sandbox down
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(STAMP): requirements.lock pyproject.toml
