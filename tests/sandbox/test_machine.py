@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -224,6 +225,25 @@ def test_a_second_sandbox_in_the_same_folder_is_refused_in_one_line(sandbox: San
 
     assert "\n" not in str(caught.value)
     assert sandbox.api.is_ready()
+
+
+@pytest.mark.parametrize("part", ["api server", "aws"])
+def test_a_taken_port_is_named_and_nothing_starts(part: str, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        if part == "aws":
+            options = SandboxOptions(aws_port=port)
+        else:
+            options = SandboxOptions(kubernetes=Options(port=port))
+        sandbox = Sandbox(tmp_path, options)
+
+        with pytest.raises(SandboxError) as refused:
+            sandbox.start()
+
+    assert str(refused.value).startswith(f"port {port}: another program listens on it; choose another")
+    assert not sandbox.processes.all()
 
 
 def test_a_sandbox_ends_with_the_process_that_started_it_however_that_dies(tmp_path: Path) -> None:
