@@ -1,7 +1,6 @@
-"""Runs the cases about disruption: consolidate, static drift, budgets, scores of moves, rollouts.
+"""Runs the cases about disruption: consolidate, static drift, budgets, scores of moves.
 
-Pure methods on the picture of the case, except `drift-run`, which drives the loop and the queue with a
-clock that stands still.
+Pure methods on the picture of the case.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every case file that is in reach passes."""
+"""Every case file that is in reach passes; the others are counted as skipped, with what the runner lacks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ FOLDER = Path(__file__).parent / "inputs"
 
 @pytest.mark.parametrize("variant", list(variants_in(FOLDER)), ids=lambda variant: variant.label)
 def test_a_case_in_reach_passes(variant: Variant) -> None:
-    result, faults = outcome(variant)
+    result, details = outcome(variant)
 
-    assert result != "failed", "\n".join(faults)
+    if result == "skipped":
+        pytest.skip("; ".join(details))
+    assert result == "passed", "\n".join(details)
