@@ -52,11 +52,11 @@ class Workload:
         }
 
     def _pod_spec(self, app: Mapping[str, str]) -> dict[str, Any]:
-        # Without a toleration of its own no pod may land on the tainted nodes of the first capacity.
         spec: dict[str, Any] = {
             "terminationGracePeriodSeconds": 1,
             "nodeSelector": dict(self.node_selector),
             "tolerations": [dict(t) for t in self.tolerations],
+            # Only on nodes of a pool: the first capacity is the platform's own.
             "affinity": {
                 "nodeAffinity": {
                     "requiredDuringSchedulingIgnoredDuringExecution": {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import attrs
@@ -55,15 +56,14 @@ class DemoFailed(SandboxError):
     """Something that the demo shows did not happen."""
 
 
-def run(directory: Path | None = None) -> None:
+def run() -> None:
     """Run every stage. Raises: SandboxError (DemoFailed among them) at the first that fails."""
     report = Report()
     began = time.monotonic()
     with report.stage("programs of the sandbox found or built"):
         tools.ensure()
     with tempfile.TemporaryDirectory(prefix="charpente-demo-") as scratch:
-        sandbox = Sandbox(directory or Path(scratch))
-        _Demo(sandbox, report).run()
+        _Demo(Sandbox(Path(scratch)), report).run()
     report.out.print(f"\n[bold green]All of it happened[/], in {time.monotonic() - began:.0f} s.")
 
 
@@ -77,23 +77,24 @@ class _Demo:
         """Instances of the platform's first capacity, which outlive the pods."""
 
     def run(self) -> None:
-        with self._report.stage("control plane and AWS ready"):
-            self._sandbox.__enter__()
-        try:
-            platform = Platform(self._sandbox)
-            before = self._inventory()
-            with self._report.stage("pulumi up: network, EKS, roles, queue, CRDs, controller, pools"):
-                platform.up(progress=self._report.detail)
-            self._own_instances = self._instances()
-            self._cost("the platform alone")
-            self._scale_up()
-            self._refuse()
-            self._scale_down()
-            with self._report.stage("pulumi destroy"):
-                platform.destroy(progress=self._report.detail)
-            self._nothing_left(before)
-        finally:
-            self._sandbox.stop()
+        with ExitStack() as running:
+            with self._report.stage("control plane and AWS ready"):
+                running.enter_context(self._sandbox)
+            self._show()
+
+    def _show(self) -> None:
+        platform = Platform(self._sandbox)
+        before = self._inventory()
+        with self._report.stage("pulumi up: network, EKS, roles, queue, CRDs, controller, pools"):
+            platform.up(progress=self._report.detail)
+        self._own_instances = self._instances()
+        self._cost("the platform alone")
+        self._scale_up()
+        self._refuse()
+        self._scale_down()
+        with self._report.stage("pulumi destroy"):
+            platform.destroy(progress=self._report.detail)
+        self._nothing_left(before)
 
     @property
     def _api(self) -> Api:

@@ -1,7 +1,7 @@
 """When each pod, claim and node reached each step, read off the API server by polling.
 
-Used by the demo's table and by the end-to-end tests that assert on times. Owns no process and writes nothing.
-Times are the poller's own clock, so a step is known to within one period.
+Used by the demo's table. Owns no process and writes nothing. Times are the poller's own clock, so a step is
+known to within one period.
 """
 
 from __future__ import annotations
