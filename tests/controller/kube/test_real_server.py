@@ -33,6 +33,7 @@ from framework.api import crds
 from framework.components import rbac_rules
 from sandbox.kubernetes import Api, ControlPlane
 from tests.controller.fakes.objects import a_claim, a_pool
+from tests.controller.fakes.tasks import beside
 
 pytestmark = pytest.mark.sandbox
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -95,10 +96,9 @@ async def client(environ: dict[str, str]) -> AsyncIterator[Client]:
 @pytest.fixture
 async def mirror(client: Client) -> AsyncIterator[Mirror]:
     mirror = Mirror()
-    task = asyncio.ensure_future(watch_all(client, mirror, clock=SystemClock(), random=Random(0)))  # noqa: S311
-    await eventually(lambda: mirror.listed)
-    yield mirror
-    task.cancel()
+    async with beside(watch_all(client, mirror, clock=SystemClock(), random=Random(0))):  # noqa: S311
+        await eventually(lambda: mirror.listed)
+        yield mirror
 
 
 async def eventually(holds: Any, seconds: float = 15) -> None:
@@ -147,14 +147,13 @@ async def test_a_missing_permission_is_named(client: Client) -> None:
 
 async def test_events_are_written(plane: ControlPlane, client: Client) -> None:
     recorder = Recorder(client, clock=SystemClock(), random=Random(0))  # noqa: S311
-    task = asyncio.ensure_future(recorder.run())
     regarding = ObjectRef(kind=kinds.NODEPOOL, name="web", uid="u")
-
-    recorder.publish(Event(regarding=regarding, reason="Tested", message="for real"))
-
     api = Api(plane.admin)
-    await eventually(lambda: api.list("/api/v1/namespaces/default/events", fieldSelector="reason=Tested")[0])
-    task.cancel()
+    async with beside(recorder.run()):
+        recorder.publish(Event(regarding=regarding, reason="Tested", message="for real"))
+
+        query = "/api/v1/namespaces/default/events"
+        await eventually(lambda: api.list(query, fieldSelector="reason=Tested")[0])
 
 
 async def test_a_released_lease_goes_to_the_other_replica(client: Client) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from controller.clock import FakeClock
 from controller.kube import Gone, ListPage, NotFound, Reflector, Unavailable, kinds
+from tests.controller.fakes.tasks import beside
 
 
 def an_object(name: str, version: int) -> dict[str, Any]:
@@ -65,9 +66,8 @@ async def follow(server: Server, seconds: float = 60) -> list[str]:
     clock, sink, client = FakeClock(datetime(2026, 1, 1, tzinfo=UTC)), Sink(), server
     untyped: Any = client
     reflector = Reflector(untyped, kinds.NODE, sink, clock=clock, random=Random(0))  # noqa: S311
-    task = asyncio.ensure_future(reflector.run())
-    await clock.advance(seconds)
-    task.cancel()
+    async with beside(reflector.run()):
+        await clock.advance(seconds)
     return sink.log
 
 
