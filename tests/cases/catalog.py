@@ -23,7 +23,8 @@ def _types(variant: Variant, mirror: Mirror, pool: NodePool) -> tuple[InstanceTy
     return tuple(_type(raw, variant, node_class) for raw in variant.catalog["types"])
 
 
-def _type(raw: Wire, variant: Variant, node_class: EC2NodeClass | None) -> InstanceType:
+def capacity_of(raw: Wire, variant: Variant, node_class: EC2NodeClass | None) -> dict[str, int]:
+    """Return what pods may use of a type of the catalogue, as the node class shapes it."""
     capacity = dict(parse_resources(raw["allocatable"]))
     capacity["ephemeral-storage"] = _ephemeral(raw, variant.catalog, node_class)
     kubelet = node_class.spec.kubelet if node_class is not None else None
@@ -34,11 +35,15 @@ def _type(raw: Wire, variant: Variant, node_class: EC2NodeClass | None) -> Insta
     for event in variant.given.get("history") or ():
         if event.get("event") == "registered" and event["type"] == raw["name"]:
             capacity["memory"] = min(capacity["memory"], parse_quantity(event["reportedMemory"]).value())
+    return capacity
+
+
+def _type(raw: Wire, variant: Variant, node_class: EC2NodeClass | None) -> InstanceType:
     return InstanceType(
         name=raw["name"],
         requirements=_labels(raw, variant.catalog),
         offerings=tuple(_offerings(raw, variant)),
-        capacity=capacity,
+        capacity=capacity_of(raw, variant, node_class),
     )
 
 

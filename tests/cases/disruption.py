@@ -28,7 +28,7 @@ from controller.kube import kinds
 from controller.scheduling import CapacityType, InstanceType, Offering, Options, Requirement, ReservedMode
 from framework.api import DisruptionReason, Operator, labels
 from tests.cases.catalog import types_by_pool
-from tests.cases.files import Variant, _filled, mirror_of
+from tests.cases.files import Variant, filled, mirror_of
 
 Wire = dict[str, Any]
 
@@ -149,7 +149,7 @@ def _after_the_wait(variant: Variant, mirror: Mirror, decided: Decided) -> Comma
     for number, raw in enumerate(variant.given.get("betweenDecisionAndValidation") or ()):
         pod = copy.deepcopy(raw)
         pod["metadata"]["uid"] = f"uid-between-{number}"
-        mirror.apply(kinds.POD, _filled(pod, 10_000 + number, variant.now))
+        mirror.apply(kinds.POD, filled(pod, 10_000 + number, variant.now))
     if not decided.method.validated:
         return decided.commands[0]
     return validate(decided.commands[0], decided.method, world_of(variant, mirror))

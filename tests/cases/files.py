@@ -86,11 +86,11 @@ def mirror_of(variant: Variant) -> Mirror:
         kind = _KINDS.get(raw["kind"])
         if kind is None or kind not in mirror.kinds:
             continue
-        mirror.apply(kind, _filled(raw, number, variant.now))
+        mirror.apply(kind, filled(raw, number, variant.now))
     return mirror
 
 
-def _filled(raw: Wire, number: int, now: datetime) -> Wire:
+def filled(raw: Wire, number: int, now: datetime) -> Wire:
     """Give an object what the API server would have given it."""
     metadata = raw["metadata"]
     metadata.setdefault("resourceVersion", str(number + 1))
