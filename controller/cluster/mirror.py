@@ -288,7 +288,7 @@ class Mirror:
             daemonsets=self._daemons.samples(),
             pools=tuple(pool for _, pool in sorted(self.pools.items()) if self.is_our_pool(pool)),
             scheduling_configs=tuple(each for _, each in sorted(self._configs.by_name.items())),
-            node_overlays=self._valid_overlays(),
+            node_overlays=self.valid_overlays(),
             namespaces={name: each.metadata.labels for name, each in self._namespaces.by_name.items()},
             pdbs=tuple(sorted(self.budgets, key=lambda budget: budget.key)),
             volumes=self._volumes.index(),
@@ -299,7 +299,8 @@ class Mirror:
         """Return the NodeOverlays by name."""
         return self._overlays.by_name
 
-    def _valid_overlays(self) -> tuple[NodeOverlay, ...]:
+    def valid_overlays(self) -> tuple[NodeOverlay, ...]:
+        """Return the overlays that apply, by name; none without the gate."""
         if not self._overlays_count:
             return ()
         return tuple(each for _, each in sorted(self.overlays.items()) if not validate_nodeoverlay(each))

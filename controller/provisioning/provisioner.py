@@ -24,6 +24,7 @@ from controller.observability.logs import ref
 from controller.provisioning.batcher import Batcher
 from controller.provisioning.claims import LimitsExceeded
 from controller.provisioning.pools import launchable
+from controller.provisioning.probing import Admission, admit
 from controller.scheduling import (
     InstanceType,
     Options,
@@ -44,6 +45,10 @@ _log: Final = structlog.get_logger("controller")
 _UNSYNCED_WAIT: Final = 0.2
 """Seconds between two looks at a mirror that waits for launches to be answered."""
 _FAILED_DEDUPE: Final = timedelta(minutes=5)
+_AWAITING: Final = (
+    "Pod needs a node of NodePool {planned.pool} whose capacity was sold out a moment ago; "
+    "fewer nodes try it first"
+)
 _POOL_DEDUPE: Final = timedelta(minutes=1)
 _NOMINATION_FLOOR: Final = timedelta(seconds=10)
 
@@ -65,6 +70,8 @@ class _Round:
     pods: Mapping[str, Pod]
     """The pods to place, by UID."""
     plan: Plan
+    admission: Admission
+    """Which of its claims are created now."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -107,7 +114,12 @@ class Provisioner:
             _log.error("no dynamic nodepools found that may launch nodes")
         plan = await self._plan(snapshot, pods, types)
         self.metrics.scheduler.duration.labels(controller=self.name).observe(self.clock.monotonic() - started)
-        done = _Round(snapshot=snapshot, pods={pod.uid: pod for pod in pods}, plan=plan)
+        done = _Round(
+            snapshot=snapshot,
+            pods={pod.uid: pod for pod in pods},
+            plan=plan,
+            admission=admit(plan.claims, types),
+        )
         self._report(done)
         await self._carry_out(done)
         return plan
@@ -155,10 +167,11 @@ class Provisioner:
             )
 
     async def _carry_out(self, done: _Round) -> None:
-        plan = done.plan
+        plan, admission = done.plan, done.admission
         if plan.claims:
             _log.info("computed new nodeclaims to fit pods", nodeclaims=len(plan.claims), pods=len(done.pods))
-        await asyncio.gather(*(self._launch(planned, done) for planned in plan.claims))
+        self._hold(done)
+        await asyncio.gather(*(self._launch(planned, done) for planned in admission.now))
         until = self.clock.now() + max(_NOMINATION_FLOOR, 2 * self.batch_longest)
         for node in sorted({placement.node for placement in plan.placements}):
             self.mirror.nominate(node, until)
@@ -168,6 +181,19 @@ class Provisioner:
                 self.recorder.publish(
                     _pod_event(pod, "Nominated", f"Pod should schedule on: node/{placement.node}")
                 )
+
+    def _hold(self, done: _Round) -> None:
+        """Tell pods whose claim waits until capacity that was sold out has been tried by others."""
+        held = done.admission.later
+        if held:
+            _log.info("holding claims back while sold-out capacity is tried again", nodeclaims=len(held))
+        for planned in held:
+            for uid in planned.pods:
+                pod = done.pods.get(uid)
+                if pod is not None and is_provisionable(pod):
+                    self.recorder.publish(
+                        _pod_event(pod, "AwaitingCapacity", _AWAITING.format(planned=planned))
+                    )
 
     async def _launch(self, planned: PlannedClaim, done: _Round) -> None:
         """Create one claim; a failure does not stop the others, its pods come back by themselves."""

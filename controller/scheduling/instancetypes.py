@@ -47,6 +47,8 @@ class Offering:
     """Instances the reservation still holds."""
     overlaid: bool = False
     """A NodeOverlay changed its price."""
+    launches_left: int | None = None
+    """Claims that may be sent for it at once, while it is tried again after a shortage; None: no limit."""
 
     @cached_property
     def requirements(self) -> Requirements:

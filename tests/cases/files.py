@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,8 @@ from framework.api import labels
 Wire = dict[str, Any]
 
 _KINDS: Mapping[str, Kind] = {kind.kind: kind for kind in vars(kinds).values() if isinstance(kind, Kind)}
+_SPAN = re.compile(r"^\+?(\d+(?:\.\d+)?)([smhd])$")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _NAMESPACED = {kind.kind for kind in _KINDS.values() if kind.namespaced}
 
 
@@ -107,6 +110,14 @@ def filled(raw: Wire, number: int, now: datetime) -> Wire:
     if raw["kind"] in ("Node", "NodeClaim"):
         _fill_node(raw)
     return raw
+
+
+def duration(text: str) -> timedelta:
+    """Return a span such as `+30m`, `2h` or `90s`."""
+    match = _SPAN.match(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no span of time; write 90s, 30m or 2h")
+    return timedelta(**{_UNITS[match[2]]: float(match[1])})
 
 
 def _fill_node(raw: Wire) -> None:

@@ -65,7 +65,7 @@ def run(variant: Variant) -> list[str]:
     plan = solve(problem)
     found = [f"verifier: {violation}" for violation in verify(problem, plan)]
     for key, expected in variant.expect.items():
-        check = _CHECKS.get(key)
+        check = CHECKS.get(key)
         if check is not None:
             found += check(expected, plan, problem)
     return found
@@ -215,7 +215,7 @@ def _explain(expected: Wire, plan: Plan, problem: Problem) -> Iterator[str]:
     yield from (f"explanation lacks {w!r}: {text}" for w in expected["reasonMustMention"] if w not in text)
 
 
-_CHECKS: Mapping[str, Callable[[Any, Plan, Problem], Iterator[str]]] = {
+CHECKS: Mapping[str, Callable[[Any, Plan, Problem], Iterator[str]]] = {
     "nodeclaims": _nodeclaims,
     "nodeclaimsTotal": _total,
     "nodeclaimsByZone": _by_zone,

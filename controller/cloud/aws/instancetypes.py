@@ -220,6 +220,7 @@ class InstanceTypes:
                     available=price is not None
                     and zone in offered
                     and not self._unavailable.contains(kind, name, zone),
+                    launches_left=self._unavailable.launches_left(kind, name, zone),
                 )
 
     def _reserved_offers(

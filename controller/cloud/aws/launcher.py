@@ -37,10 +37,21 @@ from framework.iam.calls import Service, call
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CreateFleetRequestTypeDef
 
-__all__ = ["Launched", "Launcher"]
+__all__ = ["LaunchWish", "Launched", "Launcher"]
 
 _PLAN_TTL: Final = timedelta(seconds=30)
 _TEMPLATE_GONE: Final = "InvalidLaunchTemplateName.NotFoundException"
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LaunchWish:
+    """Who wants an instance, and what it may be made from."""
+
+    claim: NodeClaim
+    node_class: EC2NodeClass
+    cluster: ClusterInput
+    types: tuple[InstanceType, ...]
+    """All types of the class, with the prices that hold for the claim's pool."""
 
 
 @attrs.frozen(kw_only=True)
@@ -107,24 +118,25 @@ class Launcher:
         self._plans = TtlCache(clock, _PLAN_TTL)
         """Plans of like launches; each holds its types, whose identity is part of the key."""
 
-    async def launch(self, claim: NodeClaim, node_class: EC2NodeClass, cluster: ClusterInput) -> Launched:
+    async def launch(self, wanted: LaunchWish) -> Launched:
         """Launch one instance. Raises: InsufficientCapacity, CreateFailed, AwsError."""
         try:
-            return await self._launch(claim, node_class, cluster)
+            return await self._launch(wanted)
         except AwsNotFound as exc:
             if exc.code != _TEMPLATE_GONE:
                 raise
-            return await self._launch(claim, node_class, cluster)
+            return await self._launch(wanted)
 
-    async def _launch(self, claim: NodeClaim, node_class: EC2NodeClass, cluster: ClusterInput) -> Launched:
+    async def _launch(self, wanted: LaunchWish) -> Launched:
+        claim, node_class = wanted.claim, wanted.node_class
         requirements = Requirements.from_specs(claim.spec.requirements)
-        types = self._filtered(claim, node_class, requirements)
+        types = self._filtered(claim, wanted.types, requirements)
         capacity_type = launchfilters.choose_capacity_type(types)
         choice = self.addresses.choose(node_class.status.subnets, _pods_by_zone(types, capacity_type))
         launch = LaunchInput(
             claim=claim,
             node_class=node_class,
-            cluster=cluster,
+            cluster=wanted.cluster,
             types=types,
             capacity_type=capacity_type,
             tenancy=_tenancy(requirements),
@@ -142,9 +154,8 @@ class Launcher:
         return self._launched(launch, share.instance)
 
     def _filtered(
-        self, claim: NodeClaim, node_class: EC2NodeClass, requirements: Requirements
+        self, claim: NodeClaim, types: tuple[InstanceType, ...], requirements: Requirements
     ) -> launchfilters.LaunchTypes:
-        types = self._types.resolve(node_class)
         requests = parse_resources(claim.spec.resources.requests)
         key = (requirements, tuple(sorted(requests.items())))
         if self._filtered_from is not types:
@@ -256,6 +267,7 @@ class Launcher:
         reservation_id = offer.reservation_id if reserved and offer else None
         if reservation_id is not None:
             self._types.reserved.launched(reservation_id)
+        self._unavailable.launched(launch.capacity_type, instance.instance_type, instance.zone)
         return Launched(
             instance=instance,
             instance_type=chosen,

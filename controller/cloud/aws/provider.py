@@ -15,7 +15,9 @@ from controller.cloud.aws import answers, drift, fleet
 from controller.cloud.aws.adoption import Adoption
 from controller.cloud.aws.errors import AwsError, AwsNotFound, AwsUnavailable
 from controller.cloud.aws.gateway.records import InstanceRecord
+from controller.cloud.aws.launcher import LaunchWish
 from controller.cloud.aws.launchplan import ClusterInput
+from controller.cloud.aws.overlaid import Overlaid
 from controller.cloud.aws.parts import Parts
 from controller.cloud.aws.providerid import instance_id
 from controller.cloud.aws.ttl import TtlCache
@@ -54,6 +56,7 @@ class AwsProvider:
         self._mirror = mirror
         self._clock = clock
         self._region = parts.aws.region
+        self._overlaid = Overlaid()
         self.adoption = Adoption(parts.instances, clock, recorded=self._recorded)
         self._answers: TtlCache[str, Instance] = TtlCache(clock, _ANSWER_TTL)
 
@@ -129,7 +132,13 @@ class AwsProvider:
 
     async def _launch(self, claim: NodeClaim, node_class: EC2NodeClass) -> Instance:
         cluster = await self._cluster_input(node_class)
-        result = await self._launcher.launch(claim, node_class, cluster)
+        types = self._types.resolve(node_class)
+        pool_of = self._mirror.pools.get(claim.metadata.labels.get(labels.NODEPOOL, ""))
+        if pool_of is not None:
+            types = self._overlaid.types(pool_of, types, self._mirror.valid_overlays())
+        result = await self._launcher.launch(
+            LaunchWish(claim=claim, node_class=node_class, cluster=cluster, types=types)
+        )
         self.adoption.give(result.instance.id, claim.metadata.uid)
         pool = claim.metadata.labels.get(labels.NODEPOOL, "")
         return answers.launched(result, node_class, pool, self._clock.now())

@@ -3,7 +3,9 @@
 Written by launches and by interruption, read when offerings are built. Owns the marks, their expiry
 and a sequence number per instance type, by which cached offerings notice a change. An offering that
 fails again soon after its mark expired is left alone twice as long, up to `LONGEST`: a pool of
-capacity that stays empty for an hour is not asked for every three minutes.
+capacity that stays empty for an hour is not asked for every three minutes. When a mark expires, the
+offering is on probation: one claim may try it, and each that succeeds lets one more try, so that a
+hundred pods do not make a hundred claims to learn that nothing has changed.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ FORGIVEN: Final = timedelta(minutes=10)
 class _Mark:
     until: float
     span: float
+    successes: int = 0
+    """Launches since it ran out."""
 
 
 class UnavailableOfferings:
@@ -58,6 +62,19 @@ class UnavailableOfferings:
         self._offerings[key] = _Mark(now + span, span)
         self._noticed.discard(key)
         self._bump(instance_type)
+
+    def launched(self, capacity_type: CapacityType, instance_type: str, zone: str) -> None:
+        """Note that the offering delivered an instance; on probation, more may try it now."""
+        key = (capacity_type, instance_type, zone)
+        mark = self._offerings.get(key)
+        if mark is not None and self._clock.monotonic() >= mark.until:
+            self._offerings[key] = attrs.evolve(mark, successes=mark.successes + 1)
+            self._bump(instance_type)
+
+    def launches_left(self, capacity_type: CapacityType, instance_type: str, zone: str) -> int | None:
+        """Return how many claims may try an offering on probation at once; None without probation."""
+        mark = self._offerings.get((capacity_type, instance_type, zone))
+        return None if mark is None else 1 + mark.successes
 
     def mark_capacity_type(self, capacity_type: CapacityType) -> None:
         """Take every offering of a capacity type off the list."""

@@ -64,6 +64,26 @@ async def test_a_pool_that_recovered_starts_again_at_three_minutes(clock: FakeCl
     assert not marks.contains(*POOL)
 
 
+async def test_a_pool_whose_mark_ran_out_is_tried_by_one_then_by_ever_more(clock: FakeClock) -> None:
+    marks = UnavailableOfferings(clock)
+    before = marks.launches_left(*POOL)
+    marks.mark(*POOL)
+    await clock.advance(180)
+
+    tries = [marks.launches_left(*POOL)]
+    for _ in range(2):
+        for _ in range(tries[-1] or 0):
+            marks.launched(*POOL)
+        tries.append(marks.launches_left(*POOL))
+    marks.mark(*POOL)
+    await clock.advance(360)
+    after_a_failure = marks.launches_left(*POOL)
+    await clock.advance(600)
+    marks.expire()
+
+    assert (before, tries, after_a_failure, marks.launches_left(*POOL)) == (None, [1, 2, 4], 1, None)
+
+
 async def test_marks_that_run_out_change_the_version(clock: FakeClock) -> None:
     marks = UnavailableOfferings(clock)
     marks.mark(*POOL)
