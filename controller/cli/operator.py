@@ -18,7 +18,7 @@ from controller import disruption, interruption, nodeclaims, provisioning
 from controller.cli.observing import Observed, ObservingLauncher, WouldDisrupt
 from controller.cli.settings import Mode, Settings
 from controller.cloud import aws
-from controller.cloud.aws import AwsOperator, AwsSettings, Surroundings, queue_name
+from controller.cloud.aws import AwsOperator, AwsSettings, Surroundings
 from controller.cloud.metered import MeteredProvider
 from controller.cloud.provider import CloudError
 from controller.cluster import Shell
@@ -188,7 +188,7 @@ def _disruption(operator: Operator, provider: MeteredProvider, launcher: ClaimWr
 
 def _queue(settings: Settings, operated: AwsOperator) -> interruption.Queue:
     return interruption.Queue(
-        name=queue_name(settings.interruption_queue),
+        given=settings.interruption_queue,
         sqs=operated.parts.aws.sqs,
         unavailable=operated.parts.unavailable,
     )
@@ -203,7 +203,6 @@ def _aws_settings(operator: Operator) -> AwsSettings:
         isolated_vpc=settings.isolated_vpc,
         eks_control_plane=settings.eks_control_plane,
         vm_memory_overhead=settings.vm_memory_overhead_percent,
-        interruption_queue=settings.interruption_queue,
         reserved_enis=settings.reserved_enis,
         disable_dry_run=settings.disable_dry_run,
         reserved_capacity=settings.feature_gates.reserved_capacity,

@@ -70,9 +70,17 @@ _EVENTS: Final[Mapping[InterruptionKind, tuple[str, EventType, str]]] = {
 class Queue:
     """The queue, and what its messages teach the provider."""
 
-    name: str
+    given: str
+    """As the operator gave it: a name, an ARN or a URL; empty for none."""
     sqs: Sqs
     unavailable: UnavailableOfferings
+
+    @property
+    def address(self) -> tuple[str, str | None]:
+        """Return the queue's name and, from an ARN or a URL, the account it belongs to."""
+        parts = self.given.strip().rstrip("/").replace("/", ":").split(":")
+        account = parts[-2] if len(parts) > 1 and parts[-2].isdigit() else None
+        return parts[-1], account
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -118,9 +126,10 @@ class InterruptionReconciler:
     async def _find_url(self) -> str:
         if self._url is None:
             try:
-                self._url = await self._queue.sqs.queue_url(self._queue.name)
+                self._url = await self._queue.sqs.queue_url(*self._queue.address)
             except AwsNotFound as exc:
-                text = f"INTERRUPTION_QUEUE: there is no queue {self._queue.name!r} here; correct the name"
+                text = f"INTERRUPTION_QUEUE: {self._queue.given!r} names no queue of this account and region"
+                text += "; correct it"
                 raise AwsNotFound(exc.operation, exc.code, text) from exc
         return self._url
 
@@ -200,6 +209,6 @@ class InterruptionReconciler:
 
 def build(queue: Queue, shell: Shell) -> tuple[ControllerSpec, ...]:
     """Return the controller, or nothing when no queue is set."""
-    if not queue.name:
+    if not queue.given.strip():
         return ()
     return (ControllerSpec(reconciler=InterruptionReconciler(queue, shell), singleton=True, workers=1),)

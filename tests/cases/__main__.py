@@ -13,10 +13,10 @@ from types import ModuleType
 
 import structlog
 
-from tests.cases import disruption, launching, lifecycle, nodeclass, provision
+from tests.cases import disruption, interruption, launching, lifecycle, nodeclass, provision
 from tests.cases.files import Variant, variants_in
 
-RUNNERS: tuple[ModuleType, ...] = (provision, disruption, lifecycle, nodeclass, launching)
+RUNNERS: tuple[ModuleType, ...] = (provision, disruption, lifecycle, nodeclass, launching, interruption)
 
 
 def outcome(variant: Variant) -> tuple[str, list[str]]:

@@ -44,7 +44,7 @@ FACTS = frozenset(
         *("catalog", "now", "variants", "name", "objects", "settings", "aws", "subnets", "securityGroups"),
         *("capacityReservations", "images", "overlays", "clusterVpc", "fleetErrors", "policyConditions"),
         *("roles", "parameters", "clusterName", "kubernetesVersion", "queue", "generator", "clock"),
-        *("instanceType", "callTable", "history"),
+        *("instanceType", "callTable", "history", "queues"),
     }
 )
 """Facts that the account or one of the executors understands."""
@@ -94,7 +94,6 @@ class AwsStage:
                 cluster_name=self.cluster,
                 region=self.account.region,
                 cluster_ca_bundle="Q0E=",
-                interruption_queue=settings.get("interruptionQueue", ""),
                 isolated_vpc=bool(settings.get("isolatedVPC", False)),
                 disable_dry_run=bool(settings.get("disableDryRun", False)),
                 reserved_enis=int(settings.get("reservedENIs", 0)),

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from controller.cloud.aws.building import AwsOperator, Surroundings, build
 from controller.cloud.aws.provider import AwsProvider
-from controller.cloud.aws.settings import AwsSettings, queue_name
+from controller.cloud.aws.settings import AwsSettings
 
-__all__ = ["AwsOperator", "AwsProvider", "AwsSettings", "Surroundings", "build", "queue_name"]
+__all__ = ["AwsOperator", "AwsProvider", "AwsSettings", "Surroundings", "build"]

@@ -11,23 +11,13 @@ from typing import Final
 
 import attrs
 
-__all__ = ["AwsSettings", "queue_name"]
+__all__ = ["AwsSettings"]
 
 _DEFAULT_OVERHEAD: Final = Fraction(75, 1000)
 
 
 def _fraction(value: float | str | Fraction) -> Fraction:
     return Fraction(str(value))
-
-
-def queue_name(text: str) -> str:
-    """Return the queue's name, given as name, ARN or URL; the last part of either is the name."""
-    text = text.strip()
-    if text.startswith("arn:"):
-        return text.rpartition(":")[2]
-    if "://" in text:
-        return text.rstrip("/").rpartition("/")[2]
-    return text
 
 
 @attrs.frozen(kw_only=True)
@@ -45,8 +35,6 @@ class AwsSettings:
     eks_control_plane: bool = False
     vm_memory_overhead: Fraction = attrs.field(default=_DEFAULT_OVERHEAD, converter=_fraction)
     """Share of memory that the hypervisor keeps; a fraction, not a percentage."""
-    interruption_queue: str = attrs.field(default="", converter=queue_name)
-    """Queue name, ARN or URL; kept as the name. Empty switches interruption handling off."""
     reserved_enis: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     disable_dry_run: bool = False
     reserved_capacity: bool = True

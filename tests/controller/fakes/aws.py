@@ -438,7 +438,7 @@ class FakeSqs:
     def __init__(self, account: Account) -> None:
         self._account = account
 
-    async def queue_url(self, name: str) -> str:
+    async def queue_url(self, name: str, account: str | None = None) -> str:
         self._account.calls.append(("GetQueueUrl", name))
         if name not in self._account.queues:
             text = "The specified queue does not exist."

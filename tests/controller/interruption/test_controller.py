@@ -33,8 +33,10 @@ class FakeQueue:
 
     bodies: list[str] = attrs.Factory(list)
     deleted: list[str] = attrs.Factory(list)
+    asked: list[tuple[str, str | None]] = attrs.Factory(list)
 
-    async def queue_url(self, name: str) -> str:
+    async def queue_url(self, name: str, account: str | None = None) -> str:
+        self.asked.append((name, account))
         if name == "missing":
             raise AwsNotFound("sqs:GetQueueUrl", "QueueDoesNotExist", name)
         return f"https://sqs/{name}"
@@ -94,7 +96,7 @@ def a_scene(queue_name: str = "demo") -> Scene:
         clock=clock,
         random=Random(1),  # noqa: S311 - nothing random here
     )
-    source = Queue(name=queue_name, sqs=queue, unavailable=unavailable)  # type: ignore[arg-type]  # a double
+    source = Queue(given=queue_name, sqs=queue, unavailable=unavailable)  # type: ignore[arg-type]  # a double
     (spec,) = build(source, shell)
     assert isinstance(spec.reconciler, InterruptionReconciler)
     return Scene(api, queue, recorder, unavailable, metrics, spec.reconciler)
@@ -177,8 +179,27 @@ async def test_a_message_that_cannot_be_acted_on_stays_and_the_others_go_on(scen
     assert (scene.ended, scene.queue.deleted) == (["claim-2"], ["1"])
 
 
-async def test_a_wrong_queue_name_is_named_in_the_error() -> None:
-    scene = a_scene("missing")
+@pytest.mark.parametrize("given", ["missing", "arn:aws:sqs:eu-west-2:111122223333:missing"])
+async def test_a_queue_that_is_not_there_is_named_as_it_was_given(given: str) -> None:
+    scene = a_scene(given)
 
-    with pytest.raises(AwsNotFound, match=r"INTERRUPTION_QUEUE.*'missing'"):
+    with pytest.raises(AwsNotFound, match=f"INTERRUPTION_QUEUE: '{given}'"):
         await scene.reconciler.reconcile(SINGLETON)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("demo", ("demo", None)),
+        (" demo ", ("demo", None)),
+        ("arn:aws:sqs:eu-west-2:111122223333:demo", ("demo", "111122223333")),
+        ("https://sqs.eu-west-2.amazonaws.com/111122223333/demo", ("demo", "111122223333")),
+        ("https://sqs.eu-west-2.amazonaws.com/111122223333/demo/", ("demo", "111122223333")),
+    ],
+)
+async def test_the_queue_is_found_by_name_arn_or_url(given: str, asked: tuple[str, str | None]) -> None:
+    scene = a_scene(given)
+
+    await scene.reconciler.reconcile(SINGLETON)
+
+    assert scene.queue.asked == [asked]

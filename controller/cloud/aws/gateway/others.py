@@ -188,10 +188,16 @@ class Sqs:
         self._client: SQSClient = session.boto.client("sqs", config=session.config())
         self._caller = caller
 
-    async def queue_url(self, name: str) -> str:
-        """Return a queue's URL. Raises: AwsNotFound."""
+    async def queue_url(self, name: str, account: str | None = None) -> str:
+        """Return the URL of a queue, of this account unless another is named. Raises: AwsNotFound."""
         row = call(Service.SQS, "GetQueueUrl")
-        return await self._caller.run(row, lambda: self._client.get_queue_url(QueueName=name)["QueueUrl"])
+
+        def read() -> str:
+            if account is None:
+                return self._client.get_queue_url(QueueName=name)["QueueUrl"]
+            return self._client.get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
+
+        return await self._caller.run(row, read)
 
     async def receive(self, url: str) -> tuple[Message, ...]:
         """Wait up to 20 s for at most 10 messages, hidden from other readers for 20 s."""
