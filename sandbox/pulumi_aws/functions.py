@@ -122,11 +122,43 @@ def _iam_role(session: Session, args: Properties) -> Properties:
     }
 
 
+def _security_groups(session: Session, args: Properties) -> Properties:
+    filters = [{"Name": f["name"], "Values": f["values"]} for f in args.get("filters") or []]
+    filters += [{"Name": f"tag:{key}", "Values": [value]} for key, value in (args.get("tags") or {}).items()]
+    client = session.client("ec2", args.get("region"))
+    groups = client.describe_security_groups(Filters=filters)["SecurityGroups"]
+    found = sorted(groups, key=lambda group: group["GroupId"])
+    return {
+        "id": args.get("region") or session.region,
+        "ids": [group["GroupId"] for group in found],
+        "arns": [group.get("SecurityGroupArn", "") for group in found],
+        "vpcIds": [group["VpcId"] for group in found],
+        "tags": args.get("tags") or {},
+        "region": args.get("region") or session.region,
+    }
+
+
+def _security_group(session: Session, args: Properties) -> Properties:
+    client = session.client("ec2", args.get("region"))
+    (group,) = client.describe_security_groups(GroupIds=[args["id"]])["SecurityGroups"]
+    return {
+        "id": group["GroupId"],
+        "name": group["GroupName"],
+        "arn": group.get("SecurityGroupArn", ""),
+        "description": group["Description"],
+        "vpcId": group["VpcId"],
+        "tags": tag_map(group.get("Tags")),
+        "region": args.get("region") or session.region,
+    }
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "aws:index/getCallerIdentity:getCallerIdentity": _caller_identity,
     "aws:index/getRegion:getRegion": _region,
     "aws:index/getPartition:getPartition": _partition,
     "aws:index/getAvailabilityZones:getAvailabilityZones": _availability_zones,
+    "aws:ec2/getSecurityGroup:getSecurityGroup": _security_group,
+    "aws:ec2/getSecurityGroups:getSecurityGroups": _security_groups,
     "aws:eks/getCluster:getCluster": _eks_cluster,
     "aws:iam/getRoles:getRoles": _iam_roles,
     "aws:iam/getRole:getRole": _iam_role,

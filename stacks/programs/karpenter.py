@@ -16,6 +16,7 @@ from framework.components.kubeconfig import kubeconfig
 from framework.components.role_names import node_role_name
 from stacks.programs.account import Account, current_account, stack_config
 from stacks.programs.config import StackConfig
+from stacks.programs.discovery import check_discovery
 from stacks.programs.foundation import Foundation, declare_access, existing_cluster, from_stack
 from stacks.programs.manifests import check_against_cluster, read_manifests
 
@@ -41,6 +42,8 @@ def declare_controller(config: StackConfig, account: Account, foundation: Founda
     """Declare definitions, controller and pools, in this order; they are removed in reverse."""
     manifests = read_manifests(config.node_pools, config.cluster_name)
     check_against_cluster(manifests, config.cluster_name, foundation.node_role_name)
+    if foundation.control_plane is None:
+        check_discovery(manifests, config.cluster_name)
     settings = config.controller_settings()
     provider = _provider(config, account, foundation)
 

@@ -13,10 +13,18 @@ from types import ModuleType
 
 import structlog
 
-from tests.cases import disruption, interruption, launching, lifecycle, nodeclass, provision
+from tests.cases import disruption, iac_check, interruption, launching, lifecycle, nodeclass, provision
 from tests.cases.files import Variant, variants_in
 
-RUNNERS: tuple[ModuleType, ...] = (provision, disruption, lifecycle, nodeclass, launching, interruption)
+RUNNERS: tuple[ModuleType, ...] = (
+    provision,
+    disruption,
+    lifecycle,
+    nodeclass,
+    launching,
+    interruption,
+    iac_check,
+)
 
 
 def outcome(variant: Variant) -> tuple[str, list[str]]:

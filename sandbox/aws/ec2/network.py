@@ -77,7 +77,7 @@ class NetworkActions(Ec2Actions):
             return True
         others = [g for groups in backend.groups.values() for g in groups.values() if g.id != group_id]
         rules = [rule for group in others for rule in (*group.ingress_rules, *group.egress_rules)]
-        return any(source.get("GroupId") == group_id for rule in rules for source in rule.source_groups)
+        return any((rule.source_group or {}).get("GroupId") == group_id for rule in rules)
 
     def delete_nat_gateway(self) -> Any:
         """Delete a gateway and the interface that moto leaves behind."""

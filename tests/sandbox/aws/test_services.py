@@ -150,6 +150,25 @@ def test_a_subnet_and_a_group_in_use_stay(aws: Any, platform: Any, cluster: dict
         )
 
 
+def test_a_group_that_another_groups_rule_names_stays_until_the_rule_is_gone(aws: Any) -> None:
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    named, naming = (
+        ec2.create_security_group(GroupName=name, Description=name, VpcId=vpc)["GroupId"] for name in "ab"
+    )
+    rule = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": named}]}]
+    ec2.authorize_security_group_ingress(GroupId=naming, IpPermissions=rule)
+
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_security_group(GroupId=named)
+    ec2.revoke_security_group_ingress(GroupId=naming, IpPermissions=rule)
+    ec2.delete_security_group(GroupId=named)
+
+    left = {group["GroupId"] for group in ec2.describe_security_groups()["SecurityGroups"]}
+    assert named not in left
+    assert naming in left
+
+
 def test_the_spot_role_has_its_name_and_is_made_once(aws: Any) -> None:
     iam = aws.client("iam")
     role = iam.create_service_linked_role(AWSServiceName="spot.amazonaws.com")["Role"]
