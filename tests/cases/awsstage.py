@@ -9,22 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
-from random import Random
 from typing import Any, TypeVar
 
 import attrs
 
 from controller import provisioning
 from controller.clock import FakeClock
-from controller.cloud.aws import AwsOperator, AwsSettings, Surroundings
-from controller.cloud.aws.building import assemble
+from controller.cloud.aws import AwsOperator, AwsSettings
 from controller.cloud.aws.gateway.records import (
     ImageRecord,
     ReservationRecord,
     SecurityGroupRecord,
     SubnetRecord,
 )
-from controller.cloud.aws.metrics import AwsMetrics
 from controller.cloud.aws.shape import Gpu, NetworkCard, TypeShape
 from controller.cluster import Mirror, Writer
 from controller.kube import Key, kinds
@@ -34,7 +31,7 @@ from controller.scheduling import InstanceType, Options, Plan, Problem, solve
 from framework.api.ec2nodeclass import EC2NodeClass
 from tests.cases.catalog import capacity_of
 from tests.cases.files import Variant, filled
-from tests.controller.fakes.aws import Account, Shortage, zone_id
+from tests.controller.fakes.aws import Account, Shortage, an_operator, zone_id
 from tests.controller.fakes.world import World
 
 T = TypeVar("T")
@@ -83,13 +80,9 @@ class AwsStage:
 
     def _operator(self) -> AwsOperator:
         settings = self.given.get("settings") or {}
-        version = str(self.given.get("kubernetesVersion", "1.34"))
-
-        async def server_version() -> str:
-            return f"v{version}.0"
-
         gates = settings.get("featureGates") or {}
-        return assemble(
+        return an_operator(
+            self.account,
             AwsSettings(
                 cluster_name=self.cluster,
                 region=self.account.region,
@@ -100,18 +93,8 @@ class AwsStage:
                 reserved_capacity=bool(gates.get("ReservedCapacity", True)),
                 min_values_strict=settings.get("minValuesPolicy", "Strict") == "Strict",
             ),
-            self.account.gateways(),
-            Surroundings(
-                client=self.world.shell.client,
-                mirror=self.world.mirror,
-                recorder=self.world.shell.recorder,
-                clock=self.clock,
-                random=Random(7),  # noqa: S311 - equal names in every run
-                registry=self.world.metrics.registry,
-                server_version=server_version,
-            ),
-            AwsMetrics(self.world.metrics.registry),
-            dns_ip=None,
+            self.world.shell,
+            version=str(self.given.get("kubernetesVersion", "1.34")),
         )
 
     def _use_catalogue(self) -> None:

@@ -7,6 +7,7 @@ and a short cache of what was read; knows nothing of claims.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 from controller.clock import Clock
 from controller.cloud.aws.batcher import Batcher, ObserveBatch, ignore_batches
 from controller.cloud.aws.errors import AwsError, AwsNotFound
-from controller.cloud.aws.gateway import Ec2, tag_filters
+from controller.cloud.aws.gateway import Ec2, Filter, tag_filters
 from controller.cloud.aws.gateway.records import InstanceRecord
 from controller.cloud.aws.ttl import TtlCache
 from framework.api import labels
@@ -23,6 +24,8 @@ from framework.iam.calls import Batch, Service, call
 __all__ = ["Instances"]
 
 _TTL: Final = timedelta(minutes=1)
+_FILTER_VALUES: Final = 200
+"""Most values that EC2 takes in one filter."""
 _ENDING: Final = frozenset({"shutting-down", "terminated"})
 
 
@@ -87,32 +90,34 @@ class Instances:
             self._known.drop(identifier)
 
     async def _describe_all(self, ids: Sequence[str]) -> Sequence[InstanceRecord | BaseException | None]:
-        unique = tuple(sorted(set(ids)))
-        try:
-            found = {record.id: record for record in await self._ec2.instances((), unique)}
-        except AwsNotFound:
-            found = {}
-        missing = [identifier for identifier in unique if identifier not in found]
-        answers: dict[str, InstanceRecord | BaseException | None] = dict(found)
-        if missing and len(unique) > 1:
-            single = await asyncio.gather(*(self._describe_one(each) for each in missing))
-            answers.update(zip(missing, single, strict=True))
-        return [answers.get(identifier) for identifier in ids]
+        found = await self._described(tuple(sorted(set(ids))))
+        return [found.get(identifier) for identifier in ids]
 
-    async def _describe_one(self, identifier: str) -> InstanceRecord | BaseException | None:
+    async def _described(self, ids: tuple[str, ...]) -> dict[str, InstanceRecord]:
+        """Return those of the instances that EC2 knows and that are not terminated."""
         try:
-            return next(iter(await self._ec2.instances((), (identifier,))), None)
+            records = await self._ec2.instances((), ids)
         except AwsNotFound:
-            return None
-        except AwsError as exc:
-            return exc
+            # One unknown id fails the whole call. A filter does not mind, but takes fewer values; asking
+            # for each id by itself would cost hundreds of calls when many instances go at once.
+            chunks = [ids[start : start + _FILTER_VALUES] for start in range(0, len(ids), _FILTER_VALUES)]
+            answers = await asyncio.gather(
+                *(self._ec2.instances((Filter("instance-id", chunk),)) for chunk in chunks)
+            )
+            records = tuple(record for answer in answers for record in answer)
+        return {record.id: record for record in records}
 
     async def _terminate_all(self, ids: Sequence[str]) -> Sequence[str | BaseException]:
         unique = tuple(sorted(set(ids)))
+        states: dict[str, str] = {}
         try:
             states = dict(await self._ec2.terminate(unique))
-        except AwsNotFound:
-            states = {}  # one unknown id fails the whole call: ask for each by itself
+        except AwsNotFound:  # one unknown id fails the whole call: leave out those that are gone
+            known = await self._described(unique)
+            states = dict.fromkeys(set(unique) - set(known), "terminated")
+            if known:
+                with contextlib.suppress(AwsNotFound):
+                    states.update(await self._ec2.terminate(tuple(sorted(known))))
         missing = [each for each in unique if states.get(each) not in _ENDING]
         answers: dict[str, str | BaseException] = dict(states)
         if missing:

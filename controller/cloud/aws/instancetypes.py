@@ -1,12 +1,14 @@
 """Every instance type as a node class would launch it (spec aws/instances §2 to §5).
 
 Called by the provider for each NodePool. Owns the caches: the shape of a type under a class is made
-once per class content, its offerings once per change of a price or of an availability mark. Resolving
-is pure computation; nothing here waits for AWS.
+once per class content, its offerings once per change of a price or of an availability mark. What was
+not asked for during five minutes is forgotten. Resolving is pure computation; nothing here waits for
+AWS. The first time for a class takes a tenth of a second and more, so callers `prepare` it in slices.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
@@ -31,6 +33,8 @@ from framework.api.ec2nodeclass import CapacityReservation, EC2NodeClass, Reserv
 __all__ = ["InstanceTypes"]
 
 _TTL: Final = timedelta(minutes=5)
+_SLICE: Final = 50
+"""Types worked out between two turns of others, some milliseconds of work."""
 _RESERVED_SHARE: Final = 10_000_000
 """Reserved capacity is paid already: its price is the on-demand price over this, which keeps order."""
 _PLAIN: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
@@ -68,6 +72,7 @@ class InstanceTypes:
         self._bases: TtlCache[Key, tuple[InstanceType, ...]] = TtlCache(clock, _TTL)
         self._offerings: TtlCache[tuple[Key, str], tuple[Key, tuple[Offering, ...]]] = TtlCache(clock, _TTL)
         self._resolved: TtlCache[Key, tuple[Key, tuple[InstanceType, ...]]] = TtlCache(clock, _TTL)
+        self._preparing = asyncio.Lock()
         self._index: tuple[tuple[InstanceType, ...], dict[str, InstanceType]] = ((), {})
 
     def resolve(self, node_class: EC2NodeClass) -> tuple[InstanceType, ...]:
@@ -85,6 +90,7 @@ class InstanceTypes:
         version = self._version()
         known = self._resolved.get(key)
         if known is not None and known[0] == version:
+            self._resolved.put(key, known)
             return known[1]
         facts = self._facts(node_class)
         images = images_key(node_class.status.amis)
@@ -95,6 +101,21 @@ class InstanceTypes:
         )
         self._resolved.put(key, (version, found))
         return found
+
+    async def prepare(self, node_class: EC2NodeClass) -> None:
+        """Work out ahead what `resolve` is slow at, letting others run in between."""
+        async with self._preparing:
+            key = self._key(node_class)
+            if self._bases.get(key) is not None or not self._catalogue.ready:
+                return
+            rules, labelling = self._rules(node_class)
+            found = []
+            for count, shape in enumerate(self._catalogue.shapes.values()):
+                if count % _SLICE == 0:
+                    await asyncio.sleep(0)
+                found.append(self._describe(shape, rules, labelling))
+            if key == self._key(node_class):  # else the catalogue changed meanwhile
+                self._keep(key, tuple(found))
 
     def find(self, node_class: EC2NodeClass, name: str) -> InstanceType | None:
         """Return one type as the class would launch it, or None when EC2 does not sell it here."""
@@ -163,7 +184,18 @@ class InstanceTypes:
     def _base(self, key: Key, node_class: EC2NodeClass) -> tuple[InstanceType, ...]:
         known = self._bases.get(key)
         if known is not None:
-            return known
+            return self._bases.put(key, known)
+        rules, labelling = self._rules(node_class)
+        shapes = self._catalogue.shapes.values()
+        return self._keep(key, tuple(self._describe(shape, rules, labelling) for shape in shapes))
+
+    def _keep(self, key: Key, base: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+        """Keep the types of a new class content and forget those of contents that are gone."""
+        for cache in (self._bases, self._offerings, self._resolved):
+            cache.purge()
+        return self._bases.put(key, base)
+
+    def _rules(self, node_class: EC2NodeClass) -> tuple[CapacityRules, LabelRules]:
         family = node_class.spec.resolved_ami_family
         rules = CapacityRules(
             family=family,
@@ -177,8 +209,7 @@ class InstanceTypes:
             subnet_zones={subnet.zone: subnet.zone_id for subnet in node_class.status.subnets},
             reservations=self._reservations(node_class),
         )
-        shapes = self._catalogue.shapes.values()
-        return self._bases.put(key, tuple(self._describe(shape, rules, labelling) for shape in shapes))
+        return rules, labelling
 
     def _describe(self, shape: TypeShape, rules: CapacityRules, labelling: LabelRules) -> InstanceType:
         predicted = capacity(shape, rules)

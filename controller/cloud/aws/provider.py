@@ -106,6 +106,7 @@ class AwsProvider:
         node_class = self._class(name)
         if node_class is None:
             raise NodeClassNotReady(f"EC2NodeClass/{name} does not exist or is being deleted; create it")
+        await self._types.prepare(node_class)
         return self._types.resolve(node_class)
 
     async def create(self, claim: NodeClaim) -> Instance:
@@ -132,6 +133,7 @@ class AwsProvider:
 
     async def _launch(self, claim: NodeClaim, node_class: EC2NodeClass) -> Instance:
         cluster = await self._cluster_input(node_class)
+        await self._types.prepare(node_class)
         types = self._types.resolve(node_class)
         pool_of = self._mirror.pools.get(claim.metadata.labels.get(labels.NODEPOOL, ""))
         if pool_of is not None:

@@ -94,6 +94,7 @@ class DryRuns:
     async def _ask(
         self, node_class: EC2NodeClass, pools: tuple[NodePool, ...], cluster: ClusterInput
     ) -> Verdict:
+        await self._types.prepare(node_class)
         launch = self._launch(node_class, pools, cluster)
         if launch is None:
             return Verdict(

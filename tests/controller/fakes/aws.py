@@ -10,11 +10,14 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from random import Random
 from typing import Any
 
 import attrs
 
 from controller.clock import Clock
+from controller.cloud.aws import AwsOperator, AwsSettings, Surroundings
+from controller.cloud.aws.building import assemble
 from controller.cloud.aws.errors import AwsAlreadyExists, AwsDenied, AwsError, AwsNotFound
 from controller.cloud.aws.gateway import Aws, Filter, Message
 from controller.cloud.aws.gateway.others import ClusterRecord
@@ -30,7 +33,9 @@ from controller.cloud.aws.gateway.records import (
     SubnetRecord,
     TemplateRecord,
 )
+from controller.cloud.aws.metrics import AwsMetrics
 from controller.cloud.aws.shape import TypeShape
+from controller.cluster import Shell
 from framework.api import labels
 
 Request = Mapping[str, Any]
@@ -228,7 +233,7 @@ class FakeEc2:
         return tuple(
             record
             for identifier, record in sorted(known.items())
-            if (not ids or identifier in ids) and _fits(filters, _tagged(record.tags))
+            if (not ids or identifier in ids) and _fits(filters, _tagged(record.tags, instance_id=record.id))
         )
 
     async def terminate(self, ids: Sequence[str]) -> Mapping[str, str]:
@@ -451,6 +456,31 @@ class FakeSqs:
     async def delete(self, url: str, receipt: str) -> None:
         self._account.calls.append(("DeleteMessage", receipt))
         self._account.messages = [each for each in self._account.messages if each.receipt != receipt]
+
+
+def an_operator(
+    account: Account, settings: AwsSettings, shell: Shell, *, version: str = "1.34"
+) -> AwsOperator:
+    """Return the real provider and its controllers over the account."""
+
+    async def server_version() -> str:
+        return f"v{version}.0"
+
+    return assemble(
+        settings,
+        account.gateways(),
+        Surroundings(
+            client=shell.client,
+            mirror=shell.mirror,
+            recorder=shell.recorder,
+            clock=shell.clock,
+            random=Random(7),  # noqa: S311 - equal names in every run
+            registry=shell.metrics.registry,
+            server_version=server_version,
+        ),
+        AwsMetrics(shell.metrics.registry),
+        dns_ip=None,
+    )
 
 
 def a_platform(account: Account, *, discovery: str = "demo") -> Account:
