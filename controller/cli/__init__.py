@@ -15,8 +15,11 @@ __all__ = ["main"]
 
 _COMMANDS: Final = {
     "crds": "controller.cli.crds:crds",
+    "explain": "controller.cli.explain:explain",
     "lint": "controller.cli.lint:lint",
     "run": "controller.cli.run:run",
+    "simulate": "controller.cli.simulate:simulate",
+    "snapshot": "controller.cli.snapshot:snapshot",
 }
 
 

@@ -7,36 +7,18 @@ GitHub. Exit code 0: nothing wrong; 1: errors (with --strict also warnings); 2: 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from controller.cli.sources import read_sources
 from framework.api.crds import ALL_GATES
 from framework.api.linting import Finding, Severity
 from framework.api.linting import lint as findings_in
 from framework.api.linting.findings import RULES
 
 __all__ = ["lint"]
-
-_SUFFIXES: Final = (".yaml", ".yml", ".json")
-
-
-def _read(path: str) -> list[tuple[str, str]]:
-    """Return names and texts; raises UsageError naming what cannot be read."""
-    if path == "-":
-        return [("<stdin>", sys.stdin.read())]
-    place = Path(path)
-    found = [place]
-    if place.is_dir():
-        found = sorted(each for each in place.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
-    try:
-        return [(str(each), each.read_text(encoding="utf-8")) for each in found]
-    except (OSError, UnicodeDecodeError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "not UTF-8"
-        raise click.UsageError(f"{path} cannot be read: {reason}; give a YAML or JSON file") from exc
 
 
 def _text(findings: Sequence[Finding], files: int) -> str:
@@ -136,7 +118,7 @@ def lint(
     context: click.Context, files: tuple[str, ...], form: str, *, strict: bool, gates: tuple[str, ...]
 ) -> None:
     """Check manifests: FILE is a file, a directory, or - for standard input."""
-    sources = {name: text for path in files for name, text in _read(path)}
+    sources = {name: text for path in files for name, text in read_sources(path)}
     findings = findings_in(sources, gates=frozenset(gates))
     click.echo(_RENDERERS[form](findings, len(sources)), nl=False)
     failed = any(strict or finding.severity is Severity.ERROR for finding in findings)

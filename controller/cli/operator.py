@@ -39,7 +39,7 @@ from controller.scheduling import (
 )
 from framework.api import UserError
 
-__all__ = ["NoProvider", "Operated", "Operator", "controllers"]
+__all__ = ["NoProvider", "Operated", "Operator", "aws_settings", "controllers", "engine_options"]
 
 T = TypeVar("T")
 _READING: Final = frozenset({"providers.instancetype", "providers.pricing", "providers.ssm.invalidation"})
@@ -84,14 +84,7 @@ class Operator:
     @property
     def options(self) -> Options:
         """Return how the engine is to solve for the provisioner."""
-        settings = self.settings
-        return Options(
-            objective=Objective(settings.packing_objective),
-            preference_policy=PreferencePolicy(settings.preference_policy),
-            min_values_policy=MinValuesPolicy(settings.min_values_policy),
-            reserved_capacity=settings.feature_gates.reserved_capacity,
-            ignore_dra=settings.ignore_dra_requests,
-        )
+        return engine_options(self.settings)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -118,7 +111,7 @@ async def controllers(operator: Operator) -> Operated:
             registry=shell.metrics.registry,
             server_version=shell.client.server_version,
         )
-        operated = await aws.build(_aws_settings(operator), around)
+        operated = await aws.build(aws_settings(settings, operator.ca_bundle), around)
     except (ValueError, CloudError) as exc:
         raise NoProvider(f"AWS cannot be used: {exc}; set AWS_REGION and give the pod credentials") from exc
     metered = MeteredProvider(operated.provider, shell.metrics, shell.clock)
@@ -194,12 +187,23 @@ def _queue(settings: Settings, operated: AwsOperator) -> interruption.Queue:
     )
 
 
-def _aws_settings(operator: Operator) -> AwsSettings:
-    settings = operator.settings
+def engine_options(settings: Settings) -> Options:
+    """Return how the engine is to solve for pending pods."""
+    return Options(
+        objective=Objective(settings.packing_objective),
+        preference_policy=PreferencePolicy(settings.preference_policy),
+        min_values_policy=MinValuesPolicy(settings.min_values_policy),
+        reserved_capacity=settings.feature_gates.reserved_capacity,
+        ignore_dra=settings.ignore_dra_requests,
+    )
+
+
+def aws_settings(settings: Settings, ca_bundle: str) -> AwsSettings:
+    """Return the provider's settings; `ca_bundle` is the CA that the API server is trusted by, base64."""
     return AwsSettings(
         cluster_name=settings.cluster_name,
         cluster_endpoint=settings.cluster_endpoint or None,
-        cluster_ca_bundle=settings.cluster_ca_bundle or operator.ca_bundle,
+        cluster_ca_bundle=settings.cluster_ca_bundle or ca_bundle,
         isolated_vpc=settings.isolated_vpc,
         eks_control_plane=settings.eks_control_plane,
         vm_memory_overhead=settings.vm_memory_overhead_percent,

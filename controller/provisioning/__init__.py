@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.provisioning.batcher import Batcher
 from controller.provisioning.build import Batching, build, build_static
 from controller.provisioning.claims import ClaimWriter, LimitsExceeded, to_nodeclaim
-from controller.provisioning.pools import is_dynamic, is_ready, launchable
+from controller.provisioning.pools import is_dynamic, is_ready, launchable, usable
 from controller.provisioning.provisioner import Launcher, Planner, Provisioner, pods_to_place
 from controller.provisioning.triggers import NodeTrigger, PodTrigger
 
@@ -26,4 +26,5 @@ __all__ = [
     "launchable",
     "pods_to_place",
     "to_nodeclaim",
+    "usable",
 ]

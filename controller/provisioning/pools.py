@@ -18,7 +18,7 @@ from controller.scheduling import InstanceType
 from framework.api import NodePool
 from framework.api.conditions import READY, is_true
 
-__all__ = ["is_dynamic", "is_ready", "launchable"]
+__all__ = ["is_dynamic", "is_ready", "launchable", "usable"]
 
 _log: Final = structlog.get_logger("controller")
 
@@ -35,9 +35,14 @@ def is_ready(pool: NodePool) -> bool:
 
 async def launchable(pools: Iterable[NodePool], provider: Provider) -> Mapping[str, tuple[InstanceType, ...]]:
     """Return the instance types of every pool that may launch nodes now, by pool name."""
-    usable = [pool for pool in pools if is_dynamic(pool) and not pool.deleting and _checked(pool)]
-    found = await asyncio.gather(*(_types(pool, provider) for pool in usable))
-    return {pool.name: tuple(types) for pool, types in zip(usable, found, strict=True) if types}
+    growing = usable(pools)
+    found = await asyncio.gather(*(_types(pool, provider) for pool in growing))
+    return {pool.name: tuple(types) for pool, types in zip(growing, found, strict=True) if types}
+
+
+def usable(pools: Iterable[NodePool]) -> list[NodePool]:
+    """Return the pools that may launch nodes for pods now."""
+    return [pool for pool in pools if is_dynamic(pool) and not pool.deleting and _checked(pool)]
 
 
 def _checked(pool: NodePool) -> bool:
