@@ -1,6 +1,7 @@
 """`python -m sandbox`: the command line of the sandbox.
 
     up | status | down             the whole sandbox of a folder
+    env                            what a shell needs to talk to it
     platform up | destroy          the root Pulumi program on it
     demo                           the main job, end to end, on a sandbox of its own
     kubernetes | aws | nodes       one part alone, beside whatever else is there
@@ -11,6 +12,7 @@ Answers go to stdout, progress to stderr. Exit codes: 0 done, 1 the answer is no
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -96,6 +98,23 @@ def status(directory: Path) -> None:
     else:
         click.echo("not everything runs: `python -m sandbox down`, then `up`")
         raise SystemExit(1)
+
+
+@cli.command()
+@_directory
+def env(directory: Path) -> None:
+    """Print what a shell needs to talk to the sandbox; use it as eval "$(python -m sandbox env)"."""
+    from stacks.programs.config import StackConfig  # only here is it needed
+
+    variables = {
+        **Sandbox(directory.absolute()).environment,
+        "CLUSTER_NAME": StackConfig().cluster_name,
+    }
+    for name, value in variables.items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+    kubectl = tools.locate("kubectl")
+    if kubectl is not None:
+        click.echo(f'export PATH={shlex.quote(str(Path(kubectl).parent))}:"$PATH"')
 
 
 @cli.command()
@@ -214,12 +233,11 @@ def guard(directory: Path) -> None:
 
 
 def _print_use(sandbox: Sandbox) -> None:
-    for name, value in sandbox.environment.items():
-        click.echo(f"export {name}={value}")
+    here = shlex.join([sys.executable, "-m", "sandbox", "env", "--dir", str(sandbox.directory)])
     click.echo(
-        "\nkubectl get nodes                        # "
-        f"{tools.locate('kubectl') or 'kubectl'}\n"
-        "aws ec2 describe-instances               # or boto3, with the variables above\n"
+        f'eval "$({here})"\n'
+        "kubectl get nodes\n"
+        "aws ec2 describe-instances               # or boto3\n"
         "python -m sandbox status | down"
     )
 
