@@ -8,7 +8,7 @@ set, non-deprecated before deprecated, then the newest, then the greater name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,7 +25,7 @@ from framework.api import Operator, RequirementSpec, labels
 from framework.api.ec2nodeclass import Ami, EC2NodeClass
 from framework.api.ec2selectors import AmiSelectorTerm
 
-__all__ = ["Images", "image_for"]
+__all__ = ["Images", "chooser", "image_for"]
 
 _TTL: Final = timedelta(minutes=1)
 _ALIAS_TTL: Final = timedelta(hours=24)
@@ -38,10 +38,17 @@ Candidate = tuple[ImageRecord, tuple[RequirementSpec, ...]]
 
 def image_for(amis: Sequence[Ami], requirements: Requirements) -> Ami | None:
     """Return the first image that a type with these labels can boot, or None."""
-    for ami in amis:
-        if requirements.intersects(Requirements.from_specs(ami.requirements)):
-            return ami
-    return None
+    return chooser(amis)(requirements)
+
+
+def chooser(amis: Sequence[Ami]) -> Callable[[Requirements], Ami | None]:
+    """Return `image_for` over these images, for callers that ask it of hundreds of types."""
+    parsed = [(ami, Requirements.from_specs(ami.requirements)) for ami in amis]
+
+    def choose(requirements: Requirements) -> Ami | None:
+        return next((ami for ami, wanted in parsed if requirements.intersects(wanted)), None)
+
+    return choose
 
 
 class Images:

@@ -16,7 +16,7 @@ import attrs
 from controller.cloud.aws import userdata
 from controller.cloud.aws.capacity import EFA
 from controller.cloud.aws.fleet import FleetOptions, FleetTemplate, Override, fleet_request
-from controller.cloud.aws.images import image_for
+from controller.cloud.aws.images import chooser
 from controller.cloud.aws.launchfilters import LaunchTypes
 from controller.cloud.aws.launchtemplates import TemplateOptions, template_request
 from controller.cloud.aws.tags import launch_tags
@@ -159,9 +159,10 @@ def _groups(launch: LaunchInput) -> dict[_Group, list[tuple[InstanceType, tuple[
     wants_efa = bool(parse_resources(launch.claim.spec.resources.requests).get(EFA))
     kubelet = launch.node_class.spec.kubelet
     own_pods = kubelet.max_pods if kubelet is not None else None
+    image_of = chooser(launch.node_class.status.amis)
     groups: dict[_Group, list[tuple[InstanceType, tuple[Offering, ...]]]] = {}
     for item in launch.types:
-        ami = image_for(launch.node_class.status.amis, item.requirements)
+        ami = image_of(item.requirements)
         if ami is None:
             continue
         for reservation, offers in _by_reservation(item, launch.capacity_type).items():

@@ -17,7 +17,7 @@ from controller.clock import Clock
 from controller.cloud.aws.errors import AwsDenied, AwsError, AwsUnavailable
 from controller.cloud.aws.families import is_windows
 from controller.cloud.aws.gateway import Ec2
-from controller.cloud.aws.images import image_for
+from controller.cloud.aws.images import chooser
 from controller.cloud.aws.instancetypes import InstanceTypes
 from controller.cloud.aws.launchplan import ClusterInput, LaunchInput, LaunchPlan, plan_launch
 from controller.cloud.aws.launchtemplates import Templates
@@ -171,7 +171,8 @@ def _choose_type(
     node_class: EC2NodeClass, pools: Sequence[NodePool], types: Sequence[InstanceType]
 ) -> InstanceType | None:
     """Return a type that the class's pools would launch, preferring plain ones, else a common one."""
-    bootable = [item for item in types if image_for(node_class.status.amis, item.requirements)]
+    image_of = chooser(node_class.status.amis)
+    bootable = [item for item in types if image_of(item.requirements)]
     if not is_windows(node_class.spec.resolved_ami_family):
         wanted = [Requirements.from_specs(pool.spec.template.spec.requirements) for pool in pools]
         fitting = [item for item in bootable if any(each.intersects(item.requirements) for each in wanted)]
