@@ -1,6 +1,7 @@
 """`charpente explain`: why a pod has no node, why a node stays, what a pool may do.
 
-Asks a snapshot or the running cluster. The nearest miss comes first; `--json` gives the same tree.
+Asks a snapshot or the running cluster. The nearest miss comes first, the remedy last; `--json`
+gives the same tree.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from controller.disruption.explain import NodeReport
 from controller.scheduling import Reason
 from controller.whatif.explaining import explain_budgets, explain_node, explain_pod, explain_pool
 from controller.whatif.forecast import Picture
+from controller.whatif.remedies import remedy_of
 
 __all__ = ["explain"]
 
@@ -39,4 +41,10 @@ def explain(kind: str, name: str, **given: Any) -> None:
     """Explain the pod [NAMESPACE/]NAME, the node or NodePool NAME, or the budgets of the NodePool NAME."""
     picture = Picture.of(one_cluster(given["snapshot"], given["kubeconfig"], given["cluster_name"]))
     found = _QUESTIONS[kind](picture, name)
-    click.echo(json.dumps(found.to_json(), indent=2) if given["machine"] else found.render())
+    if given["machine"]:
+        click.echo(json.dumps(found.to_json(), indent=2))
+        return
+    click.echo(found.render())
+    action = remedy_of(found.reason if isinstance(found, NodeReport) else found)
+    if action is not None:
+        click.echo(f"Remedy: {action}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from typing import Final
 
 from controller.clock import Clock
@@ -29,29 +28,14 @@ from controller.scheduling import (
     why_placed,
 )
 from controller.whatif.changes import Impossible
+from controller.whatif.facts import Fact
 from controller.whatif.forecast import Picture, planned
 from framework.api import ConditionStatus, DisruptionReason, NodePool
 
-__all__ = ["Fact", "explain_budgets", "explain_node", "explain_pod", "explain_pool"]
+__all__ = ["explain_budgets", "explain_node", "explain_pod", "explain_pool"]
 
 _ALIKE: Final = 0.5
 """How alike a name must be to be suggested."""
-
-
-class Fact(StrEnum):
-    """What `explain` itself can say, beside the reasons of the engine and of disruption."""
-
-    RUNS = "Runs"
-    ENDED = "Ended"
-    BEING_DELETED = "BeingDeleted"
-    BOUND_TO_ITS_NODE = "BoundToItsNode"
-    NOMINATED = "NominatedByScheduler"
-    NOT_WAITING = "NotYetUnschedulable"
-    NODE_POOL = "NodePool"
-    CONDITION = "Condition"
-    NODES = "Nodes"
-    BUDGET = "DisruptionBudget"
-    CALENDAR = "Calendar"
 
 
 def explain_pod(picture: Picture, key: str, clock: Clock) -> Reason:

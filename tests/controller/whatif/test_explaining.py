@@ -11,7 +11,8 @@ from controller.clock import FakeClock
 from controller.kube import kinds
 from controller.scheduling import ReasonCode
 from controller.whatif import Impossible
-from controller.whatif.explaining import Fact, explain_budgets, explain_node, explain_pod, explain_pool
+from controller.whatif.explaining import explain_budgets, explain_node, explain_pod, explain_pool
+from controller.whatif.facts import Fact
 from controller.whatif.forecast import Picture
 from tests.controller.fakes.objects import a_pod, a_pool
 from tests.controller.whatif.clusters import a_cluster, stored, web_pod
