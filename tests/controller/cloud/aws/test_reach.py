@@ -3,85 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from datetime import UTC, datetime
-from typing import Any, TypeVar
 
 import attrs
 import pytest
 
-from controller.clock import FakeClock
-from controller.cloud.aws import AwsOperator, AwsSettings
 from controller.cloud.provider import NodeClaimNotFound
-from controller.kube import kinds
-from framework.api import NodeClaim, labels
+from framework.api import labels
 from tests.controller.cloud.aws.builders import a_claim, a_node_class, a_shape
-from tests.controller.fakes.aws import Account, a_platform, an_operator
-from tests.controller.fakes.world import World
+from tests.controller.cloud.aws.scene import Scene
 
-T = TypeVar("T")
 CLAIMS, KINDS = 1000, 50
-ZONES = ("eu-west-2a", "eu-west-2b", "eu-west-2c")
 ON_DEMAND = (labels.CAPACITY_TYPE, ["on-demand"])
-
-
-class Scene:
-    """A provider on an account in memory, with one class that is ready."""
-
-    def __init__(self, types: int) -> None:
-        self.world = World()
-        self.clock = FakeClock(datetime(2026, 6, 1, tzinfo=UTC))
-        self.world.shell = attrs.evolve(self.world.shell, clock=self.clock)
-        shapes = [attrs.evolve(a_shape("m5.large"), name=f"m5.x{number}") for number in range(types)]
-        prices = {shape.name: 0.1 + number / 1000 for number, shape in enumerate(shapes)}
-        self.account = a_platform(
-            Account(
-                clock=self.clock,
-                zones=ZONES,
-                shapes=shapes,
-                on_demand=prices,
-                spot={(shapes[0].name, ZONES[0]): 0.1},
-            )
-        )
-        settings = AwsSettings(cluster_name="demo", region="eu-west-2", cluster_ca_bundle="Q0E=")
-        self.operator: AwsOperator = an_operator(self.account, settings, self.world.shell)
-        ready = {"type": "Ready", "status": "True", "reason": "Ready", "observedGeneration": 1}
-        node_class = a_node_class(
-            status={"conditions": [{**ready, "lastTransitionTime": "2026-06-01T00:00:00Z", "message": ""}]}
-        ).to_wire()
-        self.world.api.objects.clear()
-        self.world.api.put(kinds.EC2NODECLASS, node_class)
-
-    async def wait(self, works: Iterable[Coroutine[Any, Any, T]]) -> list[T | BaseException]:
-        """Do all of it at once, while time passes."""
-        task = asyncio.ensure_future(asyncio.gather(*works, return_exceptions=True))
-        while not task.done():
-            await self.clock.advance(0.02)
-        return task.result()
-
-    async def launch(self, claims: Iterable[NodeClaim]) -> list[str]:
-        """Launch them all and return the provider ids."""
-        await self.operator.parts.catalogue.refresh()
-        await self.operator.parts.prices.refresh()
-        found = await self.wait(self.operator.provider.create(claim) for claim in claims)
-        assert [each for each in found if isinstance(each, BaseException)] == []
-        return [each.provider_id for each in found if not isinstance(each, BaseException)]
 
 
 @pytest.fixture
 def scene() -> Scene:
-    return Scene(types=80)
+    return many(80)
+
+
+def many(types: int) -> Scene:
+    """Return a scene with so many types, all of one shape."""
+    return Scene([attrs.evolve(a_shape("m5.large"), name=f"m5.x{number}") for number in range(types)])
 
 
 async def test_a_thousand_equal_claims_cost_a_handful_of_fleet_requests(scene: Scene) -> None:
-    found = await scene.launch(a_claim(f"web-{number}", ON_DEMAND) for number in range(CLAIMS))
+    await scene.resolve()
+    found = await scene.launch_all(a_claim(f"web-{number}", ON_DEMAND) for number in range(CLAIMS))
 
     assert len(set(found)) == CLAIMS
     assert len(scene.account.asked("CreateFleet")) <= 20
 
 
 async def test_a_thousand_claims_of_fifty_kinds_cost_a_request_or_two_per_kind(scene: Scene) -> None:
-    found = await scene.launch(
+    await scene.resolve()
+    found = await scene.launch_all(
         a_claim(f"web-{number}", ON_DEMAND, (labels.INSTANCE_TYPE, [f"m5.x{number % KINDS}"]))
         for number in range(CLAIMS)
     )
@@ -91,7 +46,8 @@ async def test_a_thousand_claims_of_fifty_kinds_cost_a_request_or_two_per_kind(s
 
 
 async def test_a_thousand_instances_are_read_and_ended_in_ten_requests_a_round(scene: Scene) -> None:
-    ids = await scene.launch(a_claim(f"web-{number}", ON_DEMAND) for number in range(CLAIMS))
+    await scene.resolve()
+    ids = await scene.launch_all(a_claim(f"web-{number}", ON_DEMAND) for number in range(CLAIMS))
     provider = scene.operator.provider
 
     read = await scene.wait(provider.get(each) for each in ids)
@@ -110,7 +66,8 @@ async def test_a_thousand_instances_are_read_and_ended_in_ten_requests_a_round(s
 
 
 async def test_a_few_that_are_gone_do_not_make_the_others_be_asked_for_one_by_one(scene: Scene) -> None:
-    ids = await scene.launch(a_claim(f"web-{number}", ON_DEMAND) for number in range(CLAIMS))
+    await scene.resolve()
+    ids = await scene.launch_all(a_claim(f"web-{number}", ON_DEMAND) for number in range(CLAIMS))
     provider = scene.operator.provider
     for identifier in list(scene.account.instances)[::100]:
         del scene.account.instances[identifier]
@@ -127,7 +84,7 @@ async def test_a_few_that_are_gone_do_not_make_the_others_be_asked_for_one_by_on
 
 
 async def test_others_get_their_turn_while_a_class_is_worked_out() -> None:
-    scene = Scene(types=900)
+    scene = many(900)
     await scene.operator.parts.catalogue.refresh()
     turns = 0
 
