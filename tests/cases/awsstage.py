@@ -94,7 +94,7 @@ class AwsStage:
                 min_values_strict=settings.get("minValuesPolicy", "Strict") == "Strict",
             ),
             self.world.shell,
-            version=str(self.given.get("kubernetesVersion", "1.34")),
+            version=lambda: str(self.given.get("kubernetesVersion", "1.34")),
         )
 
     def _use_catalogue(self) -> None:

@@ -113,7 +113,7 @@ def plan_launch(launch: LaunchInput) -> LaunchPlan:
     """Return the templates and the request of a launch. Raises: ValueError for unreadable user data."""
     tags = launch_tags(launch.node_class, launch.cluster.name, launch.pool)
     made: dict[str, CreateLaunchTemplateRequestTypeDef] = {}
-    fleet_templates: list[FleetTemplate] = []
+    pools_of: dict[str, tuple[Override, ...]] = {}
     reservations: dict[str, str] = {}
     kinds: set[ReservationType] = set()
     for group, pools in _groups(launch).items():
@@ -123,11 +123,13 @@ def plan_launch(launch: LaunchInput) -> LaunchPlan:
         request = template_request(_template_options(launch, group, tags))
         name = request["LaunchTemplateName"]
         made[name] = request
-        fleet_templates.append(FleetTemplate(name=name, overrides=overrides))
+        # Groups that differ only in what their template does not say (Custom user data) share one.
+        pools_of[name] = (*pools_of.get(name, ()), *overrides)
         if group.reservation_id is not None:
             reservations[name] = group.reservation_id
         if group.reservation_type is not None:
             kinds.add(group.reservation_type)
+    fleet_templates = [FleetTemplate(name=name, overrides=pools) for name, pools in pools_of.items()]
     fleet = _fleet(launch, fleet_templates, kinds, tags) if fleet_templates else None
     return LaunchPlan(
         templates=tuple(made[name] for name in sorted(made)), fleet=fleet, reservations=reservations

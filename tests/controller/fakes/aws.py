@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from random import Random
 from typing import Any
@@ -459,12 +459,12 @@ class FakeSqs:
 
 
 def an_operator(
-    account: Account, settings: AwsSettings, shell: Shell, *, version: str = "1.34"
+    account: Account, settings: AwsSettings, shell: Shell, *, version: Callable[[], str] = lambda: "1.34"
 ) -> AwsOperator:
-    """Return the real provider and its controllers over the account."""
+    """Return the real provider and its controllers over the account; `version` is the control plane's."""
 
     async def server_version() -> str:
-        return f"v{version}.0"
+        return f"v{version()}.0"
 
     return assemble(
         settings,

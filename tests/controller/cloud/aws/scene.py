@@ -66,6 +66,8 @@ class Scene:
     """A cluster in memory, an account in memory, the provider between them."""
 
     def __init__(self, offered: Sequence[TypeShape] | None = None, **settings: Any) -> None:
+        self.version = "1.34"
+        """Of the control plane."""
         self.world = World()
         self.clock = FakeClock(datetime(2026, 6, 1, tzinfo=UTC))
         self.world.clock = self.world.api.clock = self.clock
@@ -82,7 +84,10 @@ class Scene:
         self.account = a_platform(account)
         defaults = {"cluster_name": "demo", "region": "eu-west-2", "cluster_ca_bundle": "Q0E="}
         self.operator: AwsOperator = an_operator(
-            self.account, AwsSettings(**{**defaults, **settings}), self.world.shell
+            self.account,
+            AwsSettings(**{**defaults, **settings}),
+            self.world.shell,
+            version=lambda: self.version,
         )
         self.world.api.objects.clear()
 
