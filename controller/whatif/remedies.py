@@ -125,7 +125,7 @@ REMEDIES: Final[Mapping[StrEnum, Remedy]] = {
     ),
     BlockCode.NOT_INITIALIZED: Remedy(
         "The node is not initialized.",
-        "See the condition Initialized of its NodeClaim: start-up taints, resources or readiness are missing.",
+        "See the condition Initialized of its NodeClaim: it waits for taints, resources or readiness.",
     ),
     BlockCode.MARKED_FOR_DELETION: Remedy("The node is going."),
     BlockCode.NOMINATED: Remedy("Pods that wait are expected on the node."),
@@ -242,7 +242,8 @@ _INTRODUCTION: Final = (
 def _entries() -> Iterator[str]:
     for code, remedy in sorted(REMEDIES.items(), key=lambda item: str(item[0])):
         words = re.sub(r"(?<!^)(?=[A-Z])", " ", str(code)).lower()
-        yield f"## {code}\n\n*{words}*: {remedy.meaning}{f' **Remedy:** {remedy.action}' if remedy.action else ''}"
+        action = f" **Remedy:** {remedy.action}" if remedy.action else ""
+        yield f"## {code}\n\n*{words}*: {remedy.meaning}{action}"
 
 
 if __name__ == "__main__":
