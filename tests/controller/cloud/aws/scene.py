@@ -14,6 +14,7 @@ from controller.clock import FakeClock
 from controller.cloud.aws import AwsOperator, AwsSettings
 from controller.cloud.aws.shape import TypeShape
 from controller.cloud.provider import Instance
+from controller.cluster import Mirror, Writer
 from controller.kube import Key, kinds
 from framework.api import NodeClaim
 from framework.api.ec2nodeclass import EC2NodeClass
@@ -71,7 +72,13 @@ class Scene:
         self.world = World()
         self.clock = FakeClock(datetime(2026, 6, 1, tzinfo=UTC))
         self.world.clock = self.world.api.clock = self.clock
-        self.world.shell = attrs.evolve(self.world.shell, clock=self.clock)
+        self.world.mirror = self.world.api.mirror = Mirror(overlays=True)
+        self.world.shell = attrs.evolve(
+            self.world.shell,
+            clock=self.clock,
+            mirror=self.world.mirror,
+            writer=Writer(self.world.shell.client, self.world.mirror),
+        )
         found = shapes() if offered is None else offered
         prices = {each.name: each.vcpus * 0.05 + number / 10_000 for number, each in enumerate(found)}
         account = Account(
