@@ -20,7 +20,7 @@ from controller.scheduling.pods import Pod
 from controller.scheduling.requirements import Requirement
 from controller.scheduling.reservations import Reservations, ReservedRefusal
 from controller.scheduling.templates import Template
-from controller.scheduling.topology import Counter, Mode
+from controller.scheduling.topology import Counter
 from framework.api.requirement_spec import Operator
 from framework.api.schedulingconfig import MinValuesPolicy
 
@@ -40,15 +40,12 @@ class _Move:
 class ClaimPacking:
     """Open claims with the ways of adding to them."""
 
-    def __init__(
-        self, shapes: ShapeTable, resources: int, reservations: Reservations, domain_keys: Sequence[str]
-    ) -> None:
-        """Start without claims; `domain_keys` are the topology keys, host names left out."""
+    def __init__(self, shapes: ShapeTable, resources: int, reservations: Reservations) -> None:
+        """Start without claims."""
         self.shapes = shapes
         self.open = OpenClaims(shapes, resources)
         self._nothing = [0] * resources
         self._reservations = reservations
-        self._domain_keys = tuple(domain_keys)
         self._narrowings: dict[int, tuple[ClaimShape, ...]] = {}
         self._wanted: dict[tuple[str, frozenset[str]], Requirement] = {}
 
@@ -228,32 +225,16 @@ class ClaimPacking:
                 return
 
     def _count(self, counter: Counter, claim: OpenClaim, pods: int) -> None:
-        shape = claim.shape
-        if not counter.passes(shape.id, shape.requirements, shape.template.taints):
-            return
-        if counter.by_host:
-            counter.add_at_claim(claim.row, pods)
-            return
-        known = shape.requirements.get(counter.key.topology_key)
-        if known is None or known.complement:
-            return
-        if counter.key.mode is not Mode.ONE or len(known.values) == 1:
-            counter.add_in(known.values, pods)
+        counter.add_claim(claim.row, _domains(counter, claim.shape), pods)
 
     def _recount(self, claim: OpenClaim, before: ClaimShape) -> None:
-        """Count the pods of a claim whose domain has become certain with this placement."""
-        for key in self._domain_keys:
-            old, new = before.requirements.get(key), claim.shape.requirements.get(key)
-            if old is new or new is None or new.complement:
-                continue
-            was_open = old is None or old.complement
-            became_one = len(new.values) == 1 and (old is None or was_open or len(old.values) > 1)
-            for cls, pods in claim.classes.items():
-                for counter in (*cls.rules.counters, *cls.rules.owned):
-                    if counter.key.topology_key != key:
-                        continue
-                    if became_one if counter.key.mode is Mode.ONE else was_open:
-                        self._count(counter, claim, pods)
+        """Move the pods of a claim to the domains that it may be in now."""
+        for cls, pods in claim.classes.items():
+            for counter in (*cls.rules.counters, *cls.rules.owned):
+                old, new = _domains(counter, before), _domains(counter, claim.shape)
+                if old != new:
+                    counter.add_claim(claim.row, old, -pods)
+                    counter.add_claim(claim.row, new, pods)
 
     # New claims
 
@@ -329,3 +310,7 @@ class ClaimPacking:
             possible = move.shape.types_holding(move.used)
             for ledger in template.ledgers:
                 ledger.charge(template.capacity, possible)
+
+
+def _domains(counter: Counter, shape: ClaimShape) -> frozenset[str]:
+    return counter.domains_of(shape.id, shape.requirements, shape.template.taints)

@@ -252,6 +252,7 @@ class Classing:
                     max_skew=constraint.max_skew,
                     min_domains=constraint.min_domains,
                     selects_itself=counter.key.selects(pod.namespace, pod.labels),
+                    every_domain=not constraint.honor_affinity,
                     counts_nodes=counter.by_host and constraint.honor_taints,
                 )
             )

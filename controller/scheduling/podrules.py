@@ -73,6 +73,8 @@ class SpreadRule:
     selects_itself: bool
     tolerates_unlabelled: bool = False
     starts_anywhere: bool = False
+    every_domain: bool = False
+    """Measure the skew from domains outside the pod's own node affinity too: nodeAffinityPolicy Ignore."""
     counts_nodes: bool = False
     """Measure the skew of existing hosts from the emptiest of them, as kube-scheduler does."""
 
@@ -107,7 +109,8 @@ class SpreadRule:
 
     def _ceiling(self, pod: Requirement | None) -> int:
         counts = self.counter.counts
-        eligible = [count for domain, count in counts.items() if pod is None or pod.has(domain)]
+        own = None if self.every_domain else pod
+        eligible = [count for domain, count in counts.items() if own is None or own.has(domain)]
         lowest = min(eligible, default=_UNKNOWN_MINIMUM)
         if self.min_domains is not None and len(eligible) < self.min_domains:
             lowest = 0
@@ -135,16 +138,16 @@ class AffinityRule:
         populated = frozenset(domain for domain in fine if counts[domain] > 0)
         if populated:
             return (populated,)
-        if self.selects_itself and not self._populated(pod):
+        if self.starts_anywhere:
             return tuple(frozenset((domain,)) for domain in sorted(fine))
         return ()
 
     def allowed(self, pod: Requirement | None) -> frozenset[str]:
         """Return the domains with pods, or every one when the group has not started."""
-        populated = self._populated(pod)
-        if populated or not self.selects_itself:
-            return populated
-        return frozenset(self.counter.counts)
+        if self.starts_anywhere:
+            return frozenset(self.counter.counts)
+        counts = self.counter.counts
+        return frozenset(d for d, count in counts.items() if count > 0 and (pod is None or pod.has(d)))
 
     def hosts(self, counts: _Counts) -> _Mask:
         """Return the hosts with pods, or all when the group has not started."""
@@ -156,10 +159,6 @@ class AffinityRule:
     def host(self, count: int) -> bool:
         """Tell whether a host has pods, or the group has not started."""
         return count > 0 or self.starts_anywhere
-
-    def _populated(self, pod: Requirement | None) -> frozenset[str]:
-        counts = self.counter.counts
-        return frozenset(d for d, count in counts.items() if count > 0 and (pod is None or pod.has(d)))
 
 
 @attrs.frozen(kw_only=True, eq=False)

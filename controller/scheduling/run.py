@@ -87,13 +87,8 @@ class Run:
         self.classing = Classing(self.valid, snapshot, self.nodes, self.topology, policy)
         self.shapes = ShapeTable(len(self.resources), options.well_known)
         self.on_nodes = NodePacking(self.nodes)
-        domain_keys = {c.key.topology_key for c in self.topology.counters.values() if not c.by_host}
-        self.on_claims = ClaimPacking(
-            self.shapes,
-            len(self.resources),
-            Reservations(self.pools.templates, options.reserved_mode),
-            sorted(domain_keys),
-        )
+        reservations = Reservations(self.pools.templates, options.reserved_mode)
+        self.on_claims = ClaimPacking(self.shapes, len(self.resources), reservations)
         columns = {name: column for column, name in enumerate(self.resources)}
         self.class_of = {pod.uid: self.classing.class_of(pod, columns) for pod in self.valid}
         self.placed = 0

@@ -6,9 +6,9 @@ records each placement once in every counter that selects the pod. Private to th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 import attrs
 import numpy as np
@@ -22,6 +22,8 @@ from controller.scheduling.templates import Template, hard_taints
 from framework.api import labels
 
 __all__ = ["Counter", "CounterKey", "Mode", "NodeFilter", "Topology"]
+
+_OWN_HOST: Final = frozenset({labels.HOSTNAME})
 
 
 class Mode(Enum):
@@ -103,7 +105,7 @@ class Counter:
         self.node_counts: NDArray[np.int32] = np.zeros(nodes if self.by_host else 0, dtype=np.int32)
         self.claim_counts: NDArray[np.int32] = np.zeros(64 if self.by_host else 0, dtype=np.int32)
         self.total = 0
-        self._passes: dict[int, bool] = {}
+        self._domains: dict[int, frozenset[str]] = {}
 
     def looks_at_node(self, matches: NodeMatch, row: int) -> bool:
         """Tell whether a node of the table counts (§12.2)."""
@@ -129,19 +131,6 @@ class Counter:
         if not self.by_host and value is not None:
             self.counts[value] = self.counts.get(value, 0) + count
 
-    def add_at_claim(self, row: int, count: int) -> None:
-        """Count pods on a new claim, for host names."""
-        while row >= self.claim_counts.size:
-            self.claim_counts = np.concatenate([self.claim_counts, np.zeros_like(self.claim_counts)])
-        self.claim_counts[row] += count
-        self.total += count
-
-    def add_in(self, values: Iterable[str], count: int) -> None:
-        """Count pods in each of these domains."""
-        for value in values:
-            self.counts[value] = self.counts.get(value, 0) + count
-        self.total += count
-
     def at_claim(self, row: int) -> int:
         """Return the count on a new claim."""
         return int(self.claim_counts[row]) if row < self.claim_counts.size else 0
@@ -152,14 +141,42 @@ class Counter:
             self.claim_counts = np.concatenate([self.claim_counts, np.zeros_like(self.claim_counts)])
         return self.claim_counts[:rows]
 
-    def passes(self, shape_id: int, requirements: Requirements, taints: Sequence[Taint]) -> bool:
-        """Tell whether a claim in this state counts; undefined labels never match (§12.2)."""
-        if self.key.node_filter is None:
-            return True
-        known = self._passes.get(shape_id)
+    def domains_of(
+        self, shape_id: int, requirements: Requirements, taints: Sequence[Taint]
+    ) -> frozenset[str]:
+        """Return the domains that a pod on a claim in this state counts in (§12.5).
+
+        The claim's own row stands for its host name. Undefined labels never match the node filter (§12.2).
+        """
+        known = self._domains.get(shape_id)
         if known is None:
-            known = self._passes[shape_id] = self.key.node_filter.passes(requirements, taints)
+            known = self._domains[shape_id] = self._find_domains(requirements, taints)
         return known
+
+    def _find_domains(self, requirements: Requirements, taints: Sequence[Taint]) -> frozenset[str]:
+        node_filter = self.key.node_filter
+        if node_filter is not None and not node_filter.passes(requirements, taints):
+            return frozenset()
+        if self.by_host:
+            return _OWN_HOST
+        known = requirements.get(self.key.topology_key)
+        if known is not None and not known.complement:
+            certain = len(known.values) == 1 or self.key.mode is not Mode.ONE
+            return known.values if certain else frozenset()
+        if self.key.mode is Mode.ONE:
+            return frozenset()
+        return frozenset(domain for domain in self.counts if known is None or known.has(domain))
+
+    def add_claim(self, row: int, domains: frozenset[str], count: int) -> None:
+        """Count pods on a new claim in its domains; a negative count takes them back."""
+        if not domains:
+            return
+        self.total += count
+        if self.by_host:
+            self.at_claims(row + 1)[row] += count
+            return
+        for domain in domains:
+            self.counts[domain] = self.counts.get(domain, 0) + count
 
 
 class Topology:

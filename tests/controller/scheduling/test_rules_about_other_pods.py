@@ -1,0 +1,58 @@
+"""Affinity, anti-affinity and spread as kube-scheduler will judge them once the nodes are there."""
+
+from __future__ import annotations
+
+from framework.api import labels
+from tests.controller.scheduling.builders import (
+    ZONES,
+    a_node,
+    a_pod,
+    a_problem,
+    by_claim,
+    near,
+    pods,
+    solved,
+    spread,
+)
+
+
+def test_anti_affinity_keeps_away_from_claims_that_may_come_up_in_any_zone() -> None:
+    """The two pods may get a node in any zone: no zone is free of them until it is known."""
+    plain = pods(2, app="web", cpu="3", memory="11Gi")
+    choosy = a_pod("db-0", app="db", cpu="1", **near("podAntiAffinity", labels.ZONE, app="web"))
+
+    plan = solved(a_problem([*plain, choosy]))
+
+    assert by_claim(plan) == [["web-000", "web-001"]]
+    assert [unplaced.pod_key for unplaced in plan.unplaced] == ["default/db-0"]
+
+
+def test_a_claim_that_gets_narrowed_frees_the_zones_it_leaves() -> None:
+    plain = a_pod("web-0", app="web", cpu="3")
+    here = a_pod("job-0", app="job", cpu="2", nodeSelector={labels.ZONE: "z-a"})
+    choosy = a_pod("db-0", app="db", cpu="1", **near("podAntiAffinity", labels.ZONE, app="web"))
+
+    plan = solved(a_problem([plain, here, choosy]))
+
+    assert by_claim(plan) == [["db-0"], ["job-0", "web-0"]]
+    assert plan.claims[1].zones == ("z-b", "z-c")
+
+
+def test_a_group_that_runs_elsewhere_is_not_started_again() -> None:
+    """kube-scheduler lets a pod be the first of its group only while the group has no pod anywhere."""
+    running = a_pod("web-0", node="n1")
+    tied = a_pod("web-1", **near("podAffinity", labels.ZONE), nodeSelector={labels.ZONE: "z-b"})
+
+    plan = solved(a_problem([tied], nodes=[a_node(zone="z-a", pods=(running,))]))
+
+    assert [unplaced.pod_key for unplaced in plan.unplaced] == ["default/web-1"]
+
+
+def test_spread_that_ignores_node_affinity_counts_zones_the_pod_cannot_be_in() -> None:
+    rules = spread(labels.ZONE, skew=2, nodeAffinityPolicy="Ignore")
+    nodes = [a_node(f"n-{zone}", cpu=1, zone=zone) for zone in ZONES]
+
+    plan = solved(a_problem(pods(3, cpu="1500m", nodeSelector={labels.ZONE: "z-b"}, **rules), nodes=nodes))
+
+    assert sum(len(claim.pods) for claim in plan.claims) == 2
+    assert [unplaced.pod_key for unplaced in plan.unplaced] == ["default/web-002"]
