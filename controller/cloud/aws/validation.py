@@ -27,6 +27,7 @@ from controller.cloud.aws.ttl import TtlCache
 from controller.scheduling import CapacityType, InstanceType, Offering, Requirements
 from framework.api import NodeClaim, NodeClaimSpec, NodePool, ObjectMeta, Operator, labels
 from framework.api.ec2nodeclass import EC2NodeClass
+from framework.iam.calls import CALLS
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import RunInstancesRequestTypeDef
@@ -36,7 +37,6 @@ __all__ = ["DryRuns", "Verdict", "run_request"]
 _TTL: Final = timedelta(minutes=30)
 _FALLBACKS: Final = ("m5.large", "m6g.large")
 _PROFILE_UNKNOWN: Final = "Invalid IAM Instance Profile name"
-_REMEDY: Final = "grant the action to the controller's role; it is asked again within 30 minutes"
 
 Step = Callable[[], Awaitable[object]]
 
@@ -145,13 +145,19 @@ async def _first_denial(steps: Iterable[tuple[str, Step]]) -> Verdict:
         try:
             await step()
         except AwsDenied as exc:
-            message = f"the controller may not call {exc.operation}: {exc.message}; {_REMEDY}"
+            message = f"the controller may not call {exc.operation}: {exc.message}; {_remedy(exc.operation)}"
             return Verdict(ok=False, reason=reason, message=message)
         except AwsError as exc:
             if _PROFILE_UNKNOWN in exc.message:
                 raise AwsUnavailable(exc.operation, exc.code, exc.message) from exc
             raise
     return VALID
+
+
+def _remedy(operation: str) -> str:
+    """Return what to grant: the statements of the controller's policies that allow an operation."""
+    sids = ", ".join(sorted({need.sid.value for need in CALLS[operation].needs}))
+    return f"give the controller's role the statements {sids}; it is asked again within 30 minutes"
 
 
 def _content(node_class: EC2NodeClass) -> str:
