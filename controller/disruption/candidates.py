@@ -127,6 +127,7 @@ def _candidate(world: World, node: StateNode, claim: NodeClaim) -> Candidate:
         price=price + world.policy(pool.name).node_cost if price is not None else None,
         pods=tuple(pod for pod in node.pods if is_reschedulable(pod)),
         disruption_cost=disruption_cost(node.pods, claim.spec.expire_after, world.now - born),
+        headroom=world.kept_rooms.get(node.name, 0),
     )
 
 

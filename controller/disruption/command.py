@@ -49,6 +49,8 @@ class Candidate:
     pods: tuple[Pod, ...]
     """The pods that would come back elsewhere."""
     disruption_cost: float
+    headroom: int = 0
+    """Virtual pods of headroom that no other node has room for."""
 
     @property
     def name(self) -> str:
@@ -72,8 +74,8 @@ class Candidate:
 
     @property
     def empty(self) -> bool:
-        """Return whether no pod on it would have to go elsewhere."""
-        return not self.pods
+        """Return whether no pod on it would have to go elsewhere, and no room on it is kept free."""
+        return not self.pods and not self.headroom
 
     def describe(self) -> str:
         """Return the node for people, such as `n1 (m5.large/on-demand)`."""

@@ -272,7 +272,7 @@ class DisruptionLoop:
         node, claim = self._cluster.nodes.get(name), turn.survey.by_name[name].claim
         if method.reason is DisruptionReason.DRIFTED:
             self._recorder.publish(*notices.blocked_events(node, claim, reason.message))
-        elif method.reason is DisruptionReason.UNDERUTILIZED:
+        elif method.reason is DisruptionReason.UNDERUTILIZED or reason.code is BlockCode.HEADROOM:
             self._recorder.publish(*notices.unconsolidatable_events(node, claim, reason.message))
 
     def _tell_blocked(self, found: Survey) -> None:

@@ -33,6 +33,9 @@ class Emptiness:
         if pool.spec.disruption.consolidate_after is None:
             text = f"NodePool {pool.name} has consolidation disabled (consolidateAfter: Never)"
             return blocked(BlockCode.CONSOLIDATION_OFF, text, obj=at)
+        if candidate.headroom:
+            text = f"it is kept as headroom for {candidate.headroom} virtual pods"
+            return blocked(BlockCode.HEADROOM, text, obj=at)
         if not candidate.empty:
             text = f"{len(candidate.pods)} pods run on it, such as {candidate.pods[0].key}"
             return blocked(BlockCode.NOT_EMPTY, text, obj=at)

@@ -31,6 +31,7 @@ class BlockCode(StrEnum):
     SEVERAL_BUDGETS = "SeveralPodDisruptionBudgets"
     BUDGET = "Budget"
     NOT_EMPTY = "NotEmpty"
+    HEADROOM = "Headroom"
     EMPTY = "Empty"
     STATIC = "StaticNodePool"
     NOT_STATIC = "NotStaticNodePool"

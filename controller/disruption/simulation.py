@@ -7,6 +7,7 @@ runs the engine. Pure; never marks or moves anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -24,6 +25,8 @@ from controller.scheduling import (
     Snapshot,
     StateNode,
     Taint,
+    Toleration,
+    headroom_pods,
     is_currently_reschedulable,
     is_provisionable,
     solve,
@@ -38,6 +41,8 @@ Expired = Callable[[], bool]
 _SHOWN_PODS: Final = 5
 _SETTLING: Final = Taint(f"{labels.GROUP}/settling")
 """Exists in simulations only."""
+_MAY_SETTLE: Final = Toleration(key=_SETTLING.key, operator="Exists")
+"""Room kept free may be on any node: nothing is moved there."""
 
 
 def never() -> bool:
@@ -94,6 +99,11 @@ class Simulator:
             for pod in node.pods
             if self._moves(pod)
         )
+        self._spare = tuple(
+            attrs.evolve(pod, tolerations=(*pod.tolerations, _MAY_SETTLE))
+            for pod in headroom_pods(world.snapshot)
+        )
+        self._spare_uids = frozenset(pod.uid for pod in self._spare)
         self._leaving_uids = frozenset(pod.uid for pod in self._leaving)
         self._pending_uids = frozenset(pod.uid for pod in self._pending)
 
@@ -103,7 +113,7 @@ class Simulator:
             return Simulation(deleting=True)
         moving = tuple(pod for each in candidates for pod in each.node.pods if self._moves(pod))
         names = frozenset(each.name for each in candidates)
-        plan = self._solve((*self._pending, *moving, *self._leaving), names, expired)
+        plan = self._solve((*self._pending, *moving, *self._leaving, *self._spare), names, expired)
         uids = frozenset(pod.uid for pod in moving)
         return Simulation(
             claims=plan.claims,
@@ -131,16 +141,28 @@ class Simulator:
         )
         return solve(problem, expired=expired)
 
+    @cached_property
+    def _lacking(self) -> frozenset[str]:
+        """The virtual pods that there is no room for anyway; they keep nothing where it is."""
+        plan = self._solve((*self._pending, *self._leaving, *self._spare), frozenset(), never)
+        return frozenset(each.pod_uid for each in plan.unplaced)
+
     def _moves(self, pod: Pod) -> bool:
         budgets = self._world.budgets_by_namespace.get(pod.namespace, ())
         return is_currently_reschedulable(pod, budgets, self._world.now)
 
     def _failures(self, plan: Plan) -> tuple[tuple[str, Reason], ...]:
         failed = {
-            each.pod_key: each.reason for each in plan.unplaced if each.pod_uid not in self._pending_uids
+            each.pod_key: each.reason
+            for each in plan.unplaced
+            if each.pod_uid not in self._pending_uids and each.pod_uid not in self._spare_uids
         }
+        spare = [each for each in plan.unplaced if each.pod_uid in self._spare_uids]
+        if spare:
+            failed |= {e.pod_key: e.reason for e in spare if e.pod_uid not in self._lacking}
+        waiting = self._leaving_uids | self._pending_uids | self._spare_uids
         for placed in plan.placements:
-            if placed.pod_uid in self._leaving_uids or placed.pod_uid in self._pending_uids:
+            if placed.pod_uid in waiting:
                 continue
             node = self._world.nodes[placed.node]
             if node.managed and not node.initialized:

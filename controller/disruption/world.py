@@ -12,6 +12,7 @@ from functools import cached_property
 
 import attrs
 
+from controller.disruption.headroom import kept_rooms
 from controller.disruption.history import History
 from controller.disruption.policy import DEFAULT_POLICY, Policies, PoolPolicy
 from controller.scheduling import InstanceType, Options, Pod, PodDisruptionBudget, Snapshot, StateNode
@@ -104,6 +105,11 @@ class World:
     def claim_of(self, node: StateNode) -> NodeClaim | None:
         """Return the node's claim, or None for a node that is not ours."""
         return self.claims.get(node.claim_name) if node.claim_name is not None else None
+
+    @cached_property
+    def kept_rooms(self) -> Mapping[str, int]:
+        """Return by name of idle node how many virtual pods of headroom only it has room for."""
+        return kept_rooms(self)
 
     def policy(self, pool: str) -> PoolPolicy:
         """Return what the governing SchedulingConfig says about the pool, or the defaults."""

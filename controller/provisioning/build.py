@@ -16,7 +16,7 @@ from controller.provisioning.batcher import Batcher
 from controller.provisioning.claims import ClaimWriter
 from controller.provisioning.provisioner import Launcher, Planner, Provisioner
 from controller.provisioning.static import Cost, StaticDeprovisioning, StaticProvisioning, pool_keys
-from controller.provisioning.triggers import NodeTrigger, PodTrigger
+from controller.provisioning.triggers import HeadroomTrigger, NodeTrigger, PodTrigger
 from controller.scheduling import Options
 
 __all__ = ["Batching", "build", "build_static"]
@@ -50,7 +50,7 @@ def build(
     options: Options,
     batching: Batching,
 ) -> tuple[ControllerSpec, ...]:
-    """Return the provisioner and its two triggers."""
+    """Return the provisioner and its triggers."""
     batcher = Batcher(shell.clock, idle=batching.idle, longest=batching.longest)
     provisioner = Provisioner(
         mirror=shell.mirror,
@@ -71,6 +71,11 @@ def build(
         ),
         ControllerSpec(
             reconciler=NodeTrigger(shell.mirror, batcher), watches=(Watch(kind=kinds.NODE),), workers=workers
+        ),
+        ControllerSpec(
+            reconciler=HeadroomTrigger(shell.mirror, batcher),
+            watches=(Watch(kind=kinds.SCHEDULINGCONFIG),),
+            workers=1,
         ),
         ControllerSpec(
             reconciler=provisioner,

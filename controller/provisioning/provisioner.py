@@ -23,6 +23,7 @@ from controller.observability import Metrics
 from controller.observability.logs import ref
 from controller.provisioning.batcher import Batcher
 from controller.provisioning.claims import LimitsExceeded
+from controller.provisioning.headroom import shortfalls
 from controller.provisioning.pools import launchable
 from controller.provisioning.probing import Admission, admit
 from controller.scheduling import (
@@ -35,6 +36,7 @@ from controller.scheduling import (
     Snapshot,
     headroom_pods,
     is_provisionable,
+    is_virtual,
     will_need_a_place,
 )
 from framework.api import NodePool
@@ -108,7 +110,9 @@ class Provisioner:
         pods = pods_to_place(snapshot)
         if not pods:
             return None
-        _log.info("found provisionable pods", Pods=_named(pods), **{"pod-count": len(pods)})
+        waiting = tuple(pod for pod in pods if not is_virtual(pod))
+        if waiting:
+            _log.info("found provisionable pods", Pods=_named(waiting), **{"pod-count": len(waiting)})
         types = await launchable(snapshot.pools, self.provider)
         if not types:
             _log.error("no dynamic nodepools found that may launch nodes")
@@ -129,9 +133,10 @@ class Provisioner:
     ) -> Plan:
         problem = Problem(snapshot=snapshot, pods=pods, instance_types=types, options=self.options)
         plan = await self.planner(problem)
+        virtual = {pod.uid for pod in pods if is_virtual(pod)}
         gauges = self.metrics.scheduler
         gauges.unschedulable.labels(controller=self.name).set(
-            sum(not each.retryable for each in plan.unplaced)
+            sum(not each.retryable for each in plan.unplaced if each.pod_uid not in virtual)
         )
         gauges.ignored.set(plan.stats.ignored)
         return plan
@@ -152,7 +157,7 @@ class Provisioner:
                 )
         for unplaced in done.plan.unplaced:
             pod = done.pods.get(unplaced.pod_uid)
-            if pod is None or unplaced.retryable:
+            if pod is None or unplaced.retryable or is_virtual(pod):
                 continue
             why = unplaced.reason.short()
             _log.error("could not schedule pod", Pod=ref(pod.name, pod.namespace), error=why)
@@ -166,6 +171,8 @@ class Provisioner:
                 )
             )
 
+        self.recorder.publish(*shortfalls(done.snapshot, done.pods, done.plan))
+
     async def _carry_out(self, done: _Round) -> None:
         plan, admission = done.plan, done.admission
         if plan.claims:
@@ -173,9 +180,10 @@ class Provisioner:
         self._hold(done)
         await asyncio.gather(*(self._launch(planned, done) for planned in admission.now))
         until = self.clock.now() + max(_NOMINATION_FLOOR, 2 * self.batch_longest)
-        for node in sorted({placement.node for placement in plan.placements}):
+        taken = [each for each in plan.placements if not is_virtual(done.pods[each.pod_uid])]
+        for node in sorted({placement.node for placement in taken}):
             self.mirror.nominate(node, until)
-        for placement in plan.placements:
+        for placement in taken:
             pod = done.pods.get(placement.pod_uid)
             if pod is not None and is_provisionable(pod):
                 self.recorder.publish(

@@ -1,6 +1,6 @@
-"""What makes the provisioner plan: pods that cannot be scheduled, and nodes about to go.
+"""What makes the provisioner plan: pods that cannot be scheduled, nodes about to go, room to keep free.
 
-Two reconcilers that only put UIDs into the batch, again every 10 s while it still holds (spec
+Three reconcilers that only put UIDs into the batch, again every 10 s while it still holds (spec
 core/scheduling §1).
 """
 
@@ -15,7 +15,7 @@ from controller.provisioning.batcher import Batcher
 from controller.scheduling import is_provisionable
 from framework.api import labels
 
-__all__ = ["NodeTrigger", "PodTrigger"]
+__all__ = ["HeadroomTrigger", "NodeTrigger", "PodTrigger"]
 
 _AGAIN: Final = Requeue(timedelta(seconds=10))
 
@@ -55,4 +55,23 @@ class NodeTrigger:
         if node is None or not any(taint.key == labels.DISRUPTED_TAINT for taint in node.taints):
             return DONE
         self._batcher.trigger(node.metadata.uid)
+        return _AGAIN
+
+
+class HeadroomTrigger:
+    """Triggers for every SchedulingConfig that wants room kept free, as pods take it up at any time."""
+
+    name = "provisioner.trigger.headroom"
+
+    def __init__(self, mirror: Mirror, batcher: Batcher) -> None:
+        """Keep the arguments."""
+        self._mirror = mirror
+        self._batcher = batcher
+
+    async def reconcile(self, key: Key) -> Requeue:
+        """Put the config into the batch if it has headroom."""
+        config = self._mirror.scheduling_configs.get(key.name)
+        if config is None or config.deleting or not config.spec.headroom:
+            return DONE
+        self._batcher.trigger(config.metadata.uid)
         return _AGAIN

@@ -6,7 +6,7 @@ providers fill. Spec: core/scheduling.
 """
 
 from controller.scheduling.evictionbudgets import PodDisruptionBudget
-from controller.scheduling.headroom import headroom_pods, is_headroom
+from controller.scheduling.headroom import headroom_pods
 from controller.scheduling.instancetypes import CapacityType, InstanceType, Offering, in_price_order
 from controller.scheduling.placed import why_placed
 from controller.scheduling.plan import (
@@ -49,9 +49,11 @@ from controller.scheduling.selectors import LabelSelector, SelectorTerm
 from controller.scheduling.snapshot import Snapshot, StateNode
 from controller.scheduling.solver import solve
 from controller.scheduling.taints import Taint, Toleration, is_ephemeral, merge_taints, tolerates
+from controller.scheduling.virtualpods import Buffer, headroom_owner, is_virtual
 from controller.scheduling.volumes import PersistentVolume, StorageClass, VolumeClaim, VolumeIndex
 
 __all__ = [
+    "Buffer",
     "CapacityType",
     "HostPort",
     "InstanceType",
@@ -90,6 +92,7 @@ __all__ = [
     "do_not_disrupt_span",
     "governing_config",
     "has_do_not_disrupt",
+    "headroom_owner",
     "headroom_pods",
     "in_price_order",
     "is_active",
@@ -99,12 +102,12 @@ __all__ = [
     "is_ephemeral",
     "is_evictable",
     "is_fully_blocked",
-    "is_headroom",
     "is_mirror",
     "is_provisionable",
     "is_reschedulable",
     "is_terminal",
     "is_terminating",
+    "is_virtual",
     "merge_taints",
     "queue_order",
     "search_limit",

@@ -25,6 +25,7 @@ from controller.scheduling.pods import Pod
 from controller.scheduling.requirements import Requirement
 from controller.scheduling.run import Run
 from controller.scheduling.templates import Template
+from controller.scheduling.virtualpods import is_virtual
 from framework.api import labels
 from framework.api.requirement_spec import Operator
 
@@ -61,6 +62,12 @@ class _Bin:
 def cheaper_plan(problem: Problem, first: Run, plan: Plan, expired: Callable[[], bool]) -> Plan:
     """Return the cheapest plan found, `plan` itself when nothing beats it."""
     best, steps = plan, 0
+    virtual = {pod.uid for pod in problem.pods if is_virtual(pod)}
+
+    def lost(found: Plan) -> int:
+        """Count the pods left out that exist: room kept free is never worth one of them."""
+        return sum(each.pod_uid not in virtual for each in found.unplaced)
+
     for smallest, slack in _TRIES:
         if expired() or steps >= problem.options.search_steps or not plan.claims:
             break
@@ -70,7 +77,7 @@ def cheaper_plan(problem: Problem, first: Run, plan: Plan, expired: Callable[[],
         if not guide.follow():
             continue
         candidate = run.plan()
-        fewer = len(candidate.unplaced) > len(best.unplaced)
+        fewer = lost(candidate) > lost(best) or len(candidate.unplaced) > len(best.unplaced)
         if not fewer and cost_of(candidate, first) < cost_of(best, first) - 1e-9:
             best = candidate
         if smallest == 1 and cost_of(best, first) <= guide.mix_price / (1 + slack) * _CLOSE_ENOUGH:

@@ -1,7 +1,7 @@
 """Room kept free for pods that are not there yet, as virtual pods (design: SchedulingConfig, headroom).
 
-Called by the provisioner and by disruption, which add them to the pods of a problem: they open nodes
-and keep them like real pods, but are never nominated. Pure: windows are judged by the snapshot's time.
+Called by the provisioner and by disruption, which add them to the pods of a problem. Sizes the headroom
+of SchedulingConfigs and adds that of CapacityBuffers. Pure: windows are judged by the snapshot's time.
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ from controller.scheduling.pools import governing_config
 from controller.scheduling.requirements import Requirement, Requirements
 from controller.scheduling.resources import PODS, Resources, add
 from controller.scheduling.snapshot import Snapshot
+from controller.scheduling.virtualpods import LEAST_PRIORITY, buffer_pods
 from framework.api import labels
 from framework.api.cron import Cron, InvalidCron
 from framework.api.quantity import parse_resources
 from framework.api.requirement_spec import Operator
 from framework.api.schedulingconfig import Headroom, SchedulingConfig
 
-__all__ = ["headroom_pods", "is_headroom"]
+__all__ = ["headroom_pods"]
 
 _NAMESPACE = "headroom"
-_LEAST_PRIORITY = -(2**31)
-_MARK = f"{labels.GROUP}/headroom"
 
 
 def headroom_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """Return the virtual pods that the configs ask for now, by config, headroom and number."""
+    """Return the virtual pods that configs and buffers ask for now, by config or buffer and number."""
     found: list[Pod] = []
     for config in sorted(snapshot.scheduling_configs, key=lambda c: c.name):
         governed = sorted(
@@ -38,12 +37,7 @@ def headroom_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
         for headroom in config.spec.headroom:
             if governed and _is_open(headroom, snapshot):
                 found += _pods(config, headroom, governed, _count(headroom, governed, snapshot))
-    return tuple(found)
-
-
-def is_headroom(pod: Pod) -> bool:
-    """Tell whether a pod stands for room kept free."""
-    return _MARK in pod.annotations
+    return (*found, *buffer_pods(snapshot.buffers))
 
 
 def _is_open(headroom: Headroom, snapshot: Snapshot) -> bool:
@@ -78,9 +72,9 @@ def _pods(config: SchedulingConfig, headroom: Headroom, governed: list[str], cou
             namespace=_NAMESPACE,
             name=f"{config.name}-{headroom.name}-{number}",
             uid=f"{config.metadata.uid}-{headroom.name}-{number:05d}",
-            annotations={_MARK: f"{config.name}/{headroom.name}"},
+            annotations={labels.HEADROOM: f"{config.name}/{headroom.name}"},
             created=config.metadata.creation_timestamp,
-            priority=_LEAST_PRIORITY,
+            priority=LEAST_PRIORITY,
             requests=requests,
             node_selector=wanted,
         )

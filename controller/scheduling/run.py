@@ -24,6 +24,7 @@ from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.reservations import Reservations, ReservedRefusal
 from controller.scheduling.topology import Topology
 from controller.scheduling.validation import pod_problem, stays_off_managed_nodes
+from controller.scheduling.virtualpods import is_virtual
 
 __all__ = ["Run", "queue_order"]
 
@@ -36,13 +37,17 @@ class _Outcome(Enum):
 
 
 def queue_order(pods: Iterable[Pod]) -> list[Pod]:
-    """Return pods as they are tried: most cpu, most memory, oldest, then by uid (§9)."""
+    """Return pods as they are tried: most cpu, most memory, oldest, then by uid (§9).
 
-    def key(pod: Pod) -> tuple[int, int, float, str]:
+    Room that is only kept free comes after every pod that exists, so that it never takes what little a
+    limit leaves.
+    """
+
+    def key(pod: Pod) -> tuple[bool, int, int, float, str]:
         created: datetime | None = pod.created
         requests = pod.requests
         age = 0.0 if created is None else created.timestamp()
-        return (-requests.get("cpu", 0), -requests.get("memory", 0), age, pod.uid)
+        return (is_virtual(pod), -requests.get("cpu", 0), -requests.get("memory", 0), age, pod.uid)
 
     return sorted(pods, key=key)
 

@@ -17,6 +17,7 @@ from controller.scheduling.pods import Pod, is_daemonset, is_terminal
 from controller.scheduling.requirements import EMPTY, Requirements
 from controller.scheduling.resources import NO_RESOURCES, Resources
 from controller.scheduling.taints import Taint
+from controller.scheduling.virtualpods import Buffer
 from controller.scheduling.volumes import VolumeIndex
 from framework.api.nodeoverlay import NodeOverlay
 from framework.api.nodepool import NodePool
@@ -121,6 +122,8 @@ class Snapshot:
     pools: tuple[NodePool, ...] = ()
     scheduling_configs: tuple[SchedulingConfig, ...] = ()
     node_overlays: tuple[NodeOverlay, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
+    """CapacityBuffers whose pods are known; none without the gate."""
     namespaces: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     """Labels by namespace."""
     pdbs: tuple[PodDisruptionBudget, ...] = ()

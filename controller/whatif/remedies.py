@@ -154,6 +154,10 @@ REMEDIES: Final[Mapping[StrEnum, Remedy]] = {
         "Wait, or raise spec.disruption.budgets; `charpente explain budget` shows the next 24 hours.",
     ),
     BlockCode.NOT_EMPTY: Remedy("Pods run on the node."),
+    BlockCode.HEADROOM: Remedy(
+        "The node is empty and kept for pods that are not there yet.",
+        "Ask for less headroom in the SchedulingConfig, or for a smaller CapacityBuffer.",
+    ),
     BlockCode.EMPTY: Remedy("The node is empty, which another method sees to."),
     BlockCode.STATIC: Remedy("The NodePool has a fixed number of nodes."),
     BlockCode.NOT_STATIC: Remedy("The NodePool has no fixed number of nodes."),

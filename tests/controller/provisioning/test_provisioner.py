@@ -14,6 +14,7 @@ from controller.provisioning import (
     Batcher,
     Batching,
     ClaimWriter,
+    HeadroomTrigger,
     LimitsExceeded,
     NodeTrigger,
     PodTrigger,
@@ -22,7 +23,7 @@ from controller.provisioning import (
 )
 from controller.scheduling import Options, Plan, Problem, solve
 from framework.api import labels
-from tests.controller.fakes.objects import a_claim, a_node, a_pod, a_pool
+from tests.controller.fakes.objects import CLASS, a_claim, a_node, a_pod, a_pool
 from tests.controller.fakes.world import World
 
 
@@ -222,3 +223,48 @@ async def test_triggers_come_back_every_ten_seconds_while_they_hold(
 
     assert before.after is None
     assert after.after == timedelta(seconds=10)
+
+
+def a_config(replicas: int, cpu: str = "1") -> dict[str, Any]:
+    entry = {"name": "spare", "replicas": replicas, "podTemplate": {"resources": {"requests": {"cpu": cpu}}}}
+    return {"metadata": {"name": "default"}, "spec": {"nodeClassRef": CLASS, "headroom": [entry]}}
+
+
+async def test_headroom_makes_a_node_and_is_neither_nominated_nor_a_pod(world: World, round: Round) -> None:
+    world.api.put(kinds.SCHEDULINGCONFIG, a_config(2))
+
+    await round.provisioner.serve()
+
+    (claim,) = round.claims
+    assert claim["spec"]["resources"]["requests"]["cpu"] == "2"
+    await world.lifecycle(claim["metadata"]["name"])
+    await round.provisioner.serve()
+    assert len(round.claims) == 1
+    assert not world.mirror.snapshot(world.clock.now()).nodes[0].nominated
+    assert world.events.seen == []
+
+
+async def test_headroom_without_room_is_told_on_its_config(world: World, round: Round) -> None:
+    world.api.put(kinds.SCHEDULINGCONFIG, a_config(2, cpu="96"))
+
+    await round.provisioner.serve()
+
+    (event,) = world.events.seen
+    assert (event.regarding.kind, event.regarding.name) == (kinds.SCHEDULINGCONFIG, "default")
+    assert event.reason == "HeadroomUnavailable"
+    assert event.message.startswith("No room for 2 virtual pod(s), ")
+    gauge = {"controller": "provisioner"}
+    name = "karpenter_scheduler_unschedulable_pods_count"
+    assert world.metrics.registry.get_sample_value(name, gauge) == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "again"), [(a_config(1), True), ({**a_config(1), "spec": {"nodeClassRef": CLASS}}, False)]
+)
+async def test_headroom_triggers_rounds(world: World, config: dict[str, Any], again: bool) -> None:
+    world.api.put(kinds.SCHEDULINGCONFIG, config)
+    batcher = Batcher(world.clock, idle=timedelta(seconds=1), longest=timedelta(seconds=10))
+
+    requeue = await HeadroomTrigger(world.mirror, batcher).reconcile(Key(name="default"))
+
+    assert (requeue.after == timedelta(seconds=10)) is again
