@@ -14,14 +14,14 @@ import attrs
 from controller.cluster.mirror import Mirror
 from controller.cluster.objects import Node
 from controller.kube import Client, Kind, NotFound, WireObject, kinds
-from framework.api import ConditionSet, NodeClaim, NodeOverlay, NodePool
+from framework.api import ConditionSet, NodeClaim, NodeOverlay, NodePool, SchedulingConfig
 
 __all__ = ["Writer", "conditions_of", "merge_difference", "with_conditions"]
 
-Ours = TypeVar("Ours", NodeClaim, NodePool, NodeOverlay)
+Ours = TypeVar("Ours", NodeClaim, NodePool, NodeOverlay, SchedulingConfig)
 
 
-def conditions_of(obj: NodeClaim | NodePool | NodeOverlay) -> ConditionSet:
+def conditions_of(obj: NodeClaim | NodePool | NodeOverlay | SchedulingConfig) -> ConditionSet:
     """Return the object's conditions, ready to be changed."""
     return ConditionSet.of(obj, dependents=obj.DEPENDENTS)
 
@@ -68,6 +68,11 @@ class Writer:
         """Write what differs between the two and return the overlay as stored. Raises Conflict, NotFound."""
         stored = await self._write(kinds.NODEOVERLAY, before.to_wire(), after.to_wire())
         return after if stored is None else NodeOverlay.from_wire(stored)
+
+    async def scheduling_config(self, before: SchedulingConfig, after: SchedulingConfig) -> SchedulingConfig:
+        """Write what differs between the two and return the config as stored. Raises Conflict, NotFound."""
+        stored = await self._write(kinds.SCHEDULINGCONFIG, before.to_wire(), after.to_wire())
+        return after if stored is None else SchedulingConfig.from_wire(stored)
 
     async def node(self, node: Node, patch: WireObject) -> Node:
         """Patch a node under the version that was read; lists in the patch are whole. Raises Conflict."""

@@ -31,6 +31,7 @@ from controller.nodeclaims.overlays import OverlayValidation
 from controller.nodeclaims.podevents import PodEvents, event_keys
 from controller.nodeclaims.registration import Registration
 from controller.nodeclaims.repair import Repair
+from controller.nodeclaims.schedulingconfigs import ConfigStatus, every_config
 from controller.nodeclaims.termination import Termination
 
 __all__ = ["build"]
@@ -177,6 +178,14 @@ def _pools(shell: Shell, health: RegistrationHealth) -> tuple[ControllerSpec, ..
             workers=few,
         ),
         ControllerSpec(reconciler=PoolValidation(mirror, writer, clock), watches=(_POOL,), workers=10),
+        ControllerSpec(
+            reconciler=ConfigStatus(mirror, writer, clock),
+            watches=(
+                Watch(kind=kinds.SCHEDULINGCONFIG, keys=every_config(mirror)),
+                Watch(kind=kinds.NODEPOOL, keys=every_config(mirror)),
+            ),
+            workers=1,
+        ),
         ControllerSpec(reconciler=PoolCounter(mirror, writer, shell.metrics), watches=(_POOL,), workers=few),
     )
 

@@ -1,4 +1,4 @@
-"""Status conditions as metrics and events: claims, pools, nodes, node classes (observability §1.4, §2).
+"""Status conditions as metrics and events: claims, pools, nodes, classes, configs (observability §1.4, §2).
 
 Started by `charpente run` on the leader. Follows the mirror: transitions are counted and told as events
 when they are seen; what holds now is read at each scrape, so nothing outlives its object.
@@ -29,6 +29,7 @@ _KINDS: Final[Mapping[Kind, tuple[str, ...]]] = {
     kinds.NODEPOOL: (),
     kinds.NODE: (labels.EC2NODECLASS, labels.NODEPOOL, labels.INITIALIZED),
     kinds.EC2NODECLASS: (),
+    kinds.SCHEDULINGCONFIG: (),
 }
 """What is followed, with the object labels that become metric labels."""
 

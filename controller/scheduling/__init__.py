@@ -40,7 +40,7 @@ from controller.scheduling.pods import (
     is_terminating,
     will_need_a_place,
 )
-from controller.scheduling.pools import governing_config, search_limit
+from controller.scheduling.pools import governing_config, governs, search_limit
 from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.requirements import Requirement, Requirements
 from controller.scheduling.resources import Resources
@@ -91,6 +91,7 @@ __all__ = [
     "VolumeIndex",
     "do_not_disrupt_span",
     "governing_config",
+    "governs",
     "has_do_not_disrupt",
     "headroom_owner",
     "headroom_pods",

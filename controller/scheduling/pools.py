@@ -33,6 +33,7 @@ from framework.api.schedulingconfig import Objective, PreferencePolicy, Scheduli
 __all__ = [
     "PoolSet",
     "governing_config",
+    "governs",
     "make_templates",
     "objective_of",
     "preference_policy_of",
@@ -45,11 +46,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - 3.11
 
 def governing_config(pool: NodePool, configs: Iterable[SchedulingConfig]) -> SchedulingConfig | None:
     """Return the config that governs the pool: of several the oldest, then the first by name."""
-    fitting = [config for config in configs if _governs(config, pool)]
+    fitting = [config for config in configs if governs(config, pool)]
     return min(fitting, key=lambda c: (c.metadata.creation_timestamp or _EPOCH, c.name), default=None)
 
 
-def _governs(config: SchedulingConfig, pool: NodePool) -> bool:
+def governs(config: SchedulingConfig, pool: NodePool) -> bool:
+    """Tell whether the config is meant for the pool, unless an older one is."""
     if config.spec.node_class_ref != pool.spec.template.spec.node_class_ref:
         return False
     selector = config.spec.node_pool_selector

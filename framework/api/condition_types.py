@@ -158,6 +158,7 @@ CONDITIONS: Final[Mapping[str, tuple[ConditionState, ...]]] = {
     "SchedulingConfig": (
         ConditionState("Ready", "True", ("Ready",), "The config governs the pools in status.nodePools."),
         ConditionState("Ready", "False", ("Conflict",), "An older config governs one of the pools."),
+        ConditionState("Ready", "False", ("ScheduleInvalid",), "A headroom's schedule is no schedule."),
     ),
     "CapacityBuffer": (
         ConditionState("ReadyForProvisioning", "True", ("Resolved",), "The shape of the pods is known."),
