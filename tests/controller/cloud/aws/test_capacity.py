@@ -3,9 +3,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import pytest
 
 from controller.cloud.aws.capacity import CapacityRules, capacity, overhead
+from controller.cloud.aws.shape import Gpu
 from framework.api import format_resources
 from tests.controller.cloud.aws.builders import a_node_class, a_shape
 
@@ -62,6 +64,39 @@ def test_allocatable_is_that_of_the_golden_vectors(name: str) -> None:
     assert found["ephemeral-storage"] == "17Gi"
     extra = set(found) - set(GOLDEN[name]) - {"ephemeral-storage"}
     assert extra <= {"vpc.amazonaws.com/pod-eni", "vpc.amazonaws.com/efa"}
+
+
+@pytest.mark.parametrize(
+    ("name", "resources"),
+    [
+        ("inf2.48xlarge", {"aws.amazon.com/neuron": "12", "aws.amazon.com/neuroncore": "24"}),
+        ("trn1.32xlarge", {"aws.amazon.com/neuron": "16", "aws.amazon.com/neuroncore": "32"}),
+    ],
+)
+def test_every_accelerator_is_counted_as_its_own_resource(name: str, resources: dict[str, str]) -> None:
+    found = allocatable(name)
+
+    accelerators = {key: value for key, value in found.items() if "/" in key and "vpc." not in key}
+    assert accelerators == resources
+
+
+@pytest.mark.parametrize(
+    ("maker", "resource"),
+    [("NVIDIA", "nvidia.com/gpu"), ("AMD", "amd.com/gpu"), ("Habana", "habana.ai/gaudi")],
+)
+def test_gpus_are_counted_by_their_maker(maker: str, resource: str) -> None:
+    gpus = (Gpu(name="G", manufacturer=maker, count=8, memory_mib=1),)
+    node_class = a_node_class()
+    rules = CapacityRules(
+        family=node_class.spec.resolved_ami_family,
+        spec=node_class.spec,
+        memory_overhead=Fraction(0),
+        reserved_enis=0,
+    )
+
+    found = capacity(attrs.evolve(a_shape("m5.large"), gpus=gpus), rules)
+
+    assert {key: amount for key, amount in found.items() if key.endswith(("gpu", "gaudi"))} == {resource: 8}
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,16 @@ def test_efa_gets_one_interface_per_card() -> None:
     ]
 
 
+def test_an_ipv6_cluster_gets_a_primary_address_and_its_prefixes() -> None:
+    (template, *_) = plan("IPv6").templates
+
+    (interface,) = template["LaunchTemplateData"]["NetworkInterfaces"]
+    assert interface["PrimaryIpv6"] is True
+    assert interface["Ipv6AddressCount"] == 1
+    assert interface["Ipv6PrefixCount"] == 2
+    assert "Ipv4PrefixCount" not in interface
+
+
 def test_the_kubelet_is_given_no_label_that_admission_would_refuse() -> None:
     claim = a_claim("web-1", ON_DEMAND)
     named = {**claim.metadata.labels, "kubernetes.io/os": "linux", "node.k8s.io/x": "y", "team": "blue"}
