@@ -197,10 +197,14 @@ class Classing:
         keys = [f"{pod.namespace}/{claim}" for claim in constraints.volume_claims]
         drivers = [(volumes.driver(key), key) for key in keys]
         own = [self._counter(Mode.OWNERS, term, pod.namespace) for term in constraints.anti_affinity]
+        tied = [self._counter(Mode.ONE, term, pod.namespace) for term in constraints.affinity]
+        counters = self.selecting(pod) if self._topology.counters else ()
+        for counter in counters:
+            counter.awaited |= counter not in tied
         return ClassRules(
             sample=pod,
             constraints=constraints,
-            counters=self.selecting(pod) if self._topology.counters else (),
+            counters=counters,
             owned=tuple(dict.fromkeys(own)),
             volumes=tuple((driver, key) for driver, key in drivers if driver is not None),
         )
@@ -259,7 +263,8 @@ class Classing:
         for term in (*rung.affinity, *rung.preferred_affinity):
             counter = self._counter(Mode.ONE, term, pod.namespace)
             itself = counter.key.selects(pod.namespace, pod.labels)
-            rules.append(AffinityRule(counter=counter, selects_itself=itself))
+            required = term in rung.affinity
+            rules.append(AffinityRule(counter=counter, selects_itself=itself, required=required))
         for term in (*rung.anti_affinity, *rung.preferred_anti_affinity):
             rules.append(
                 AntiAffinityRule(counter=self._counter(Mode.ALL, term, pod.namespace), inverse=False)

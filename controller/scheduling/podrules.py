@@ -123,13 +123,19 @@ class AffinityRule:
 
     counter: Counter
     selects_itself: bool
+    required: bool
     tolerates_unlabelled: bool = False
     opens: bool = True
 
     @property
     def starts_anywhere(self) -> bool:
-        """Whether the group has no pod yet and this one may be its first."""
-        return self.selects_itself and self.counter.total == 0
+        """Whether the group has no pod yet and this one may be its first.
+
+        Not before the pods of the group that need not follow it: were they bound first, and elsewhere,
+        it could not be.
+        """
+        started = self.counter.total != 0 or (self.required and self.counter.awaited)
+        return self.selects_itself and not started
 
     def choices(self, node: Requirement | None, pod: Requirement | None) -> tuple[frozenset[str], ...] | None:
         """Return all domains with pods at once, or single domains to start in, by name."""

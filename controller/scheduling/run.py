@@ -153,9 +153,17 @@ class Run:
                     count = 1
                 done += count
             waiting.extend(pods[done:])
+        self._stop_awaiting(waiting)
         self._retry(waiting, outcomes, expired)
         ended = _Outcome.TIMED_OUT if self.timed_out else _Outcome.FAILED
         self.unplaced = [(pod, outcomes.get(pod.uid, ended)) for pod in waiting]
+
+    def _stop_awaiting(self, waiting: Iterable[Pod]) -> None:
+        """Let groups start now that every pod has had its first try."""
+        for counter in self.topology.counters.values():
+            counter.awaited = False
+        for pod in waiting:
+            self.class_of[pod.uid].failed_at = -1
 
     def _retry(self, waiting: deque[Pod], outcomes: dict[str, _Outcome], expired: Callable[[], bool]) -> None:
         """Try again those that failed, as others may have made room for them; stop without progress."""

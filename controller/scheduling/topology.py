@@ -105,6 +105,8 @@ class Counter:
         self.node_counts: NDArray[np.int32] = np.zeros(nodes if self.by_host else 0, dtype=np.int32)
         self.claim_counts: NDArray[np.int32] = np.zeros(64 if self.by_host else 0, dtype=np.int32)
         self.total = 0
+        self.awaited = False
+        """Whether pods that it selects and that are free to go elsewhere have not been tried yet."""
         self._domains: dict[int, frozenset[str]] = {}
 
     def looks_at_node(self, matches: NodeMatch, row: int) -> bool:

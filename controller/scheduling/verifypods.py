@@ -125,12 +125,26 @@ def _affinity(problem: Problem, seat: _Seat, term: PodAffinityTerm, finder: _Fin
     if any(other.where.domains(term.topology_key) & mine for other in mates):
         return
     itself = term.selector is not None and term.selector.matches(seat.pod.labels)
-    # The first pod of a group may start anywhere, before its mates; a second start elsewhere may not.
-    rivals = [mate for mate in mates if not mate.planned or term in mate.pod.affinity]
-    certain = [mate for mate in rivals if len(mate.where.domains(term.topology_key)) == 1]
+    # The first pod of a group may start anywhere, unless a mate that need not wait for it is elsewhere.
+    certain = [
+        mate
+        for mate in mates
+        if len(mate.where.domains(term.topology_key)) == 1
+        and not (mate.planned and _is_tied(problem, mate.pod, seat.pod))
+    ]
     if itself and _in_namespaces(problem, seat.pod, term, seat.pod) and not certain:
         return
     yield f"pod {seat.pod.key} is in {term.topology_key} {sorted(mine)}, where no pod of its affinity is"
+
+
+def _is_tied(problem: Problem, pod: Pod, other: Pod) -> bool:
+    """Tell whether some affinity of the pod is one to the other."""
+    return any(
+        term.selector is not None
+        and term.selector.matches(other.labels)
+        and _in_namespaces(problem, pod, term, other)
+        for term in pod.affinity
+    )
 
 
 def _spreads(problem: Problem, seats: list[_Seat], finder: _Finder) -> Iterator[str]:

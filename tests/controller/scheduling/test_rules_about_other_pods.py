@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.scheduling import Taint
 from framework.api import labels
 from tests.controller.scheduling.builders import (
     ZONES,
@@ -56,3 +57,36 @@ def test_spread_that_ignores_node_affinity_counts_zones_the_pod_cannot_be_in() -
 
     assert sum(len(claim.pods) for claim in plan.claims) == 2
     assert [unplaced.pod_key for unplaced in plan.unplaced] == ["default/web-002"]
+
+
+def test_a_group_starts_where_pods_go_that_need_not_follow_it() -> None:
+    """The plain pod fits the node in z-b alone; were it bound first, nothing could start in z-a."""
+    first = a_pod("web-0", cpu="3", **near("podAffinity", labels.ZONE))
+    plain = a_pod("web-1", cpu="700m")
+    second = a_pod("web-2", cpu="600m", **near("podAffinity", labels.ZONE))
+    nodes = [a_node("n0", cpu=4, zone="z-a", taints=(Taint("team", "a"),)), a_node("n1", cpu=1, zone="z-b")]
+
+    plan = solved(a_problem([first, plain, second], nodes=nodes))
+
+    assert [(p.pod_key, p.node) for p in plan.placements] == [("default/web-1", "n1")]
+    assert [claim.zones for claim in plan.claims] == [("z-b",)]
+    assert by_claim(plan) == [["web-0", "web-2"]]
+
+
+def test_a_group_on_one_host_starts_where_pods_go_that_need_not_follow_it() -> None:
+    tied = pods(2, cpu="3", memory="1Gi", **near("podAffinity", labels.HOSTNAME))
+    plain = a_pod("plain", cpu="100m", memory="20Gi")
+
+    plan = solved(a_problem([*tied, plain]))
+
+    assert by_claim(plan) == [["plain", "web-000", "web-001"]]
+
+
+def test_groups_that_wait_for_each_other_start_all_the_same() -> None:
+    both = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}
+    term = {**both, "topologyKey": labels.ZONE}
+    tied_to_all = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    web = a_pod("web-0", cpu="1", app="web", **near("podAffinity", labels.ZONE))
+    db = a_pod("db-0", cpu="2", app="db", affinity=tied_to_all)
+
+    assert solved(a_problem([web, db])).unplaced == ()
