@@ -180,7 +180,10 @@ class Steps:
         found = tuple(SecurityGroup(id=item.id, name=item.name or None) for item in records)
         draft = draft.with_status(attrs.evolve(draft.node_class.status, security_groups=found))
         if not found:
-            message = "spec.securityGroupSelectorTerms matches no security group; check ids, names and tags"
+            message = (
+                "spec.securityGroupSelectorTerms matches no security group of the subnets' VPC; "
+                "check ids, names and tags"
+            )
             draft = self._false(draft, "SecurityGroupsReady", "SecurityGroupsNotFound", message)
             return draft, Requeue(_MINUTE)
         return self._true(draft, "SecurityGroupsReady"), Requeue(_FIVE)
