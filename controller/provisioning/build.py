@@ -16,7 +16,13 @@ from controller.provisioning.batcher import Batcher
 from controller.provisioning.claims import ClaimWriter
 from controller.provisioning.provisioner import Launcher, Planner, Provisioner
 from controller.provisioning.static import Cost, StaticDeprovisioning, StaticProvisioning, pool_keys
-from controller.provisioning.triggers import HeadroomTrigger, NodeTrigger, PodTrigger
+from controller.provisioning.triggers import (
+    ClaimTrigger,
+    HeadroomTrigger,
+    NodeTrigger,
+    PodTrigger,
+    given_up,
+)
 from controller.scheduling import Options
 
 __all__ = ["Batching", "build", "build_static"]
@@ -75,6 +81,11 @@ def build(
         ControllerSpec(
             reconciler=HeadroomTrigger(shell.mirror, batcher),
             watches=(Watch(kind=kinds.SCHEDULINGCONFIG),),
+            workers=1,
+        ),
+        ControllerSpec(
+            reconciler=ClaimTrigger(batcher),
+            watches=(Watch(kind=kinds.NODECLAIM, keys=given_up),),
             workers=1,
         ),
         ControllerSpec(

@@ -1,21 +1,23 @@
 """What makes the provisioner plan: pods that cannot be scheduled, nodes about to go, room to keep free.
 
-Three reconcilers that only put UIDs into the batch, again every 10 s while it still holds (spec
-core/scheduling §1).
+Reconcilers that only put UIDs into the batch, again every 10 s while it still holds (spec
+core/scheduling §1). A claim that was given up triggers once, so that its pods are planned again at once
+with what the failure taught.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
 from controller.cluster import Mirror
-from controller.kube import DONE, Key, Requeue
+from controller.kube import DONE, Change, Key, Requeue
 from controller.provisioning.batcher import Batcher
 from controller.scheduling import is_provisionable
-from framework.api import labels
+from framework.api import NodeClaim, labels
 
-__all__ = ["HeadroomTrigger", "NodeTrigger", "PodTrigger"]
+__all__ = ["ClaimTrigger", "HeadroomTrigger", "NodeTrigger", "PodTrigger", "given_up"]
 
 _AGAIN: Final = Requeue(timedelta(seconds=10))
 
@@ -75,3 +77,26 @@ class HeadroomTrigger:
             return DONE
         self._batcher.trigger(config.metadata.uid)
         return _AGAIN
+
+
+def given_up(change: Change) -> Iterable[Key]:
+    """Return the claim of a change that ends it before it got an instance."""
+    before: NodeClaim | None = change.old
+    after: NodeClaim | None = change.new
+    ended = before is not None and not before.status.provider_id and (after is None or after.deleting)
+    return (Key(name=before.name),) if before is not None and ended else ()
+
+
+class ClaimTrigger:
+    """Triggers for every claim that was given up: its pods wait for nothing any more."""
+
+    name = "provisioner.trigger.claim"
+
+    def __init__(self, batcher: Batcher) -> None:
+        """Keep the argument."""
+        self._batcher = batcher
+
+    async def reconcile(self, key: Key) -> Requeue:
+        """Put the claim into the batch; it may be gone already."""
+        self._batcher.trigger(f"NodeClaim/{key.name}")
+        return DONE
