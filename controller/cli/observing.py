@@ -17,7 +17,7 @@ import structlog
 from prometheus_client import Counter
 
 from controller.cloud.provider import Provider
-from controller.cluster import Shell
+from controller.cluster import Shell, Writer
 from controller.disruption import World, methods
 from controller.disruption.dryrun import Decided, decide
 from controller.disruption.policy import policies
@@ -26,9 +26,9 @@ from controller.kube import Key, Requeue
 from controller.observability.logs import ref
 from controller.provisioning import launchable
 from controller.scheduling import Options, PlannedClaim
-from framework.api import NodePool
+from framework.api import CapacityBuffer, NodePool
 
-__all__ = ["Observed", "ObservingLauncher", "WouldDisrupt"]
+__all__ = ["Observed", "ObservingLauncher", "ObservingWriter", "WouldDisrupt"]
 
 _log: Final = structlog.get_logger("controller")
 _EVERY: Final = Requeue(timedelta(minutes=1))
@@ -67,6 +67,14 @@ class Observed:
     def to_json(self) -> list[Mapping[str, Any]]:
         """Return what is kept."""
         return list(self._kept)
+
+
+class ObservingWriter(Writer):
+    """Stands in for the writer of what planning says of objects."""
+
+    async def capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:  # noqa: ARG002
+        """Return the buffer as it would be."""
+        return after
 
 
 class ObservingLauncher:

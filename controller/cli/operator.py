@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import attrs
 
 from controller import disruption, interruption, nodeclaims, provisioning
-from controller.cli.observing import Observed, ObservingLauncher, WouldDisrupt
+from controller.cli.observing import Observed, ObservingLauncher, ObservingWriter, WouldDisrupt
 from controller.cli.settings import Mode, Settings
 from controller.cloud import aws
 from controller.cloud.aws import AwsOperator, AwsSettings, Surroundings
@@ -134,7 +134,11 @@ def _observing(
     operator: Operator, provider: MeteredProvider, reading: tuple[ControllerSpec, ...]
 ) -> Operated:
     """Return what decides without acting: refreshers that only read, planning, and a look at disruption."""
-    observed = Observed(operator.shell)
+    shell = operator.shell
+    observed = Observed(shell)
+    silent = attrs.evolve(
+        operator, shell=attrs.evolve(shell, writer=ObservingWriter(shell.client, shell.mirror))
+    )
     look = WouldDisrupt(
         shell=operator.shell,
         provider=provider,
@@ -144,7 +148,7 @@ def _observing(
     )
     specs = (
         *reading,
-        *_provisioning(operator, provider, ObservingLauncher(observed)),
+        *_provisioning(silent, provider, ObservingLauncher(observed)),
         ControllerSpec(reconciler=look, singleton=True, workers=1),
     )
     return Operated(specs=specs, views={"observed": observed.to_json})

@@ -114,7 +114,8 @@ async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> No
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    metrics, mirror = Metrics(), Mirror(overlays=settings.feature_gates.node_overlay)
+    gates = settings.feature_gates
+    metrics, mirror = Metrics(), Mirror(overlays=gates.node_overlay, buffers=gates.capacity_buffer)
     random = Random(SystemRandom().getrandbits(64))  # noqa: S311 - names and jitter, no secrets
     metrics.runtime.build.labels(
         version=_VERSION, goversion=f"python{platform.python_version()}", goarch=platform.machine(), commit=""

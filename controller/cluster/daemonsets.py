@@ -44,15 +44,15 @@ class DaemonSamples:
     def _sample(self, daemonset: DaemonSet) -> Pod:
         uid = daemonset.metadata.uid
         if uid not in self._samples:
-            template = Pod.from_wire(daemonset.admitted(self._defaults(daemonset)))
+            template = Pod.from_wire(daemonset.admitted(self.defaults(daemonset.metadata.namespace or "")))
             newest = max(self._pods.get(uid), key=_age, default=None)
             self._samples[uid] = template if newest is None else _with_affinity(newest, template)
         return self._samples[uid]
 
-    def _defaults(self, daemonset: DaemonSet) -> dict[str, Any]:
-        """Return the default requests of the DaemonSet's namespace; the first LimitRange by name wins."""
+    def defaults(self, namespace: str) -> dict[str, Any]:
+        """Return the default requests of containers in a namespace; the first LimitRange by name wins."""
         found: dict[str, Any] = {}
-        ranges = self._limit_ranges.get(daemonset.metadata.namespace or "")
+        ranges = self._limit_ranges.get(namespace)
         for each in sorted(ranges, key=lambda limits: limits.metadata.name):
             found = {**each.requests, **found}
         return found

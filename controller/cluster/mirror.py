@@ -20,15 +20,17 @@ from controller.cluster.objects import (
     Namespace,
     Node,
     VolumeAttachment,
+    admitted,
 )
 from controller.cluster.statenodes import Marks, is_marked, state_node
 from controller.cluster.store import Index, Store
 from controller.cluster.volumes import Volumes
-from controller.kube import Change, Kind, WireObject, kinds
-from controller.scheduling import Pod, PodDisruptionBudget, Resources, Snapshot, StateNode
+from controller.kube import Change, Key, Kind, WireObject, kinds
+from controller.scheduling import Buffer, Pod, PodDisruptionBudget, Resources, Snapshot, StateNode
 from controller.scheduling.pods import is_terminal
 from controller.scheduling.resources import add
 from framework.api import (
+    CapacityBuffer,
     EC2NodeClass,
     NodeClaim,
     NodeClassRef,
@@ -70,11 +72,13 @@ class Mirror:
         *,
         node_class_kinds: frozenset[tuple[str, str]] = frozenset({_AWS_CLASS}),
         overlays: bool = False,
+        buffers: bool = False,
     ) -> None:
         """Start empty.
 
         `node_class_kinds` are the (group, kind) pairs whose claims and nodes are ours; `overlays` is the
-        gate NodeOverlay, without which snapshots hold none.
+        gate NodeOverlay, without which snapshots hold none, `buffers` the gate CapacityBuffer, without
+        which none are watched.
         """
         self._overlays_count = overlays
         self._class_kinds = node_class_kinds
@@ -93,6 +97,8 @@ class Mirror:
         limit_ranges = Store(kinds.LIMITRANGE, LimitRange.from_wire)
         stores: tuple[Store[Any], ...] = (self._claims, self._pools, self._nodes, self._pods, self._classes)
         stores += (self._configs, self._overlays, self._budgets, self._namespaces, self._attachments)
+        self._buffers = Store(kinds.CAPACITYBUFFER, CapacityBuffer.from_wire)
+        stores += (self._buffers,) if buffers else ()
         self._stores = {
             store.kind: store for store in (*stores, daemonsets, limit_ranges, *self._volumes.stores)
         }
@@ -100,6 +106,7 @@ class Mirror:
         self._index()
         self._marked: set[str] = set()
         self._nominated: dict[str, datetime] = {}
+        self._resolved: dict[Key, Buffer] = {}
         self._ever_synced = False
         self._frozen: dict[str, _Frozen] = {}
         self._changes = 0
@@ -115,6 +122,7 @@ class Mirror:
         self._claims.subscribe(self._claim_changed)
         self._pools.subscribe(self._pool_changed)
         self._overlays.subscribe(self._pool_changed)
+        self._configs.subscribe(self._pool_changed)
 
     # What exists
 
@@ -154,6 +162,11 @@ class Mirror:
     def scheduling_configs(self) -> Mapping[str, SchedulingConfig]:
         """Return the SchedulingConfigs by name."""
         return self._configs.by_name
+
+    @property
+    def buffers(self) -> Mapping[Key, CapacityBuffer]:
+        """Return the CapacityBuffers by key; none without the gate."""
+        return self._buffers.objects
 
     @property
     def pods(self) -> Iterable[Pod]:
@@ -274,6 +287,14 @@ class Mirror:
         """Note that pending pods count on a node, named as in snapshots, until then."""
         self._nominated[self._stable(node_name)] = until
 
+    def resolve_buffer(self, key: Key, buffer: Buffer | None) -> None:
+        """Note what room a CapacityBuffer asks for; None while that is not known."""
+        old = self._resolved.pop(key, None)
+        if buffer is not None:
+            self._resolved[key] = buffer
+        if _room_of(old) != _room_of(buffer):
+            self._changes += 1
+
     def consolidation_stamp(self, now: datetime) -> Hashable:
         """Return a value that differs once something consolidation cares for changed, or 5 min passed."""
         return (self._changes, int(now.timestamp() // _CONSOLIDATION_PERIOD.total_seconds()))
@@ -289,6 +310,7 @@ class Mirror:
             pools=tuple(pool for _, pool in sorted(self.pools.items()) if self.is_our_pool(pool)),
             scheduling_configs=tuple(each for _, each in sorted(self._configs.by_name.items())),
             node_overlays=self.valid_overlays(),
+            buffers=tuple(self._resolved_buffers()),
             namespaces={name: each.metadata.labels for name, each in self._namespaces.by_name.items()},
             pdbs=tuple(sorted(self.budgets, key=lambda budget: budget.key)),
             volumes=self._volumes.index(),
@@ -304,6 +326,16 @@ class Mirror:
         if not self._overlays_count:
             return ()
         return tuple(each for _, each in sorted(self.overlays.items()) if not validate_nodeoverlay(each))
+
+    def _resolved_buffers(self) -> Iterable[Buffer]:
+        for key, buffer in sorted(self._resolved.items(), key=lambda item: item[1].key):
+            known = self.buffers.get(key)
+            if known is not None and known.metadata.uid == buffer.uid and not known.deleting:
+                yield buffer
+
+    def admitted(self, namespace: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a pod's spec with the requests that admission would give it there."""
+        return admitted(spec, self._daemons.defaults(namespace))
 
     def state_nodes(self) -> tuple[StateNode, ...]:
         """Return every node and launched claim of ours as one, by name."""
@@ -388,6 +420,10 @@ def _provider_id(claim: NodeClaim) -> tuple[str, ...]:
 
 def _node_provider_id(node: Node) -> tuple[str, ...]:
     return (node.provider_id,) if node.provider_id else ()
+
+
+def _room_of(buffer: Buffer | None) -> Hashable:
+    return None if buffer is None else (buffer.uid, buffer.replicas, buffer.sample.shape)
 
 
 def _use_of_node(pod: Pod) -> str | None:

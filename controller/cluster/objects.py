@@ -24,6 +24,7 @@ __all__ = [
     "NodeCondition",
     "StorageClassObject",
     "VolumeAttachment",
+    "admitted",
     "metadata_of",
 ]
 
@@ -143,12 +144,16 @@ class DaemonSet:
 
         Missing requests come from the container's limits, then from the namespace's `defaults`.
         """
-        spec = self.template["spec"]
-        lists = {
-            name: [_with_requests(each, defaults) for each in spec.get(name) or ()]
-            for name in ("containers", "initContainers")
-        }
-        return {**self.template, "spec": {**spec, **lists}}
+        return {**self.template, "spec": admitted(self.template["spec"], defaults)}
+
+
+def admitted(spec: Mapping[str, Any], defaults: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a pod's spec with the requests it would be admitted with: limits first, then `defaults`."""
+    lists = {
+        name: [_with_requests(each, defaults) for each in spec.get(name) or ()]
+        for name in ("containers", "initContainers")
+    }
+    return {**spec, **lists}
 
 
 def _with_requests(container: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,14 +7,14 @@ the next reconcile sees it. Owns no decision.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
 
 from controller.cluster.mirror import Mirror
 from controller.cluster.objects import Node
 from controller.kube import Client, Kind, NotFound, WireObject, kinds
-from framework.api import ConditionSet, NodeClaim, NodeOverlay, NodePool, SchedulingConfig
+from framework.api import CapacityBuffer, ConditionSet, NodeClaim, NodeOverlay, NodePool, SchedulingConfig
 
 __all__ = ["Writer", "conditions_of", "merge_difference", "with_conditions"]
 
@@ -74,6 +74,11 @@ class Writer:
         stored = await self._write(kinds.SCHEDULINGCONFIG, before.to_wire(), after.to_wire())
         return after if stored is None else SchedulingConfig.from_wire(stored)
 
+    async def capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:
+        """Write what differs between the two and return the buffer as stored. Raises Conflict, NotFound."""
+        stored = await self._write(kinds.CAPACITYBUFFER, before.to_wire(), after.to_wire())
+        return after if stored is None else CapacityBuffer.from_wire(stored)
+
     async def node(self, node: Node, patch: WireObject) -> Node:
         """Patch a node under the version that was read; lists in the patch are whole. Raises Conflict."""
         version = {"resourceVersion": node.metadata.resource_version}
@@ -103,19 +108,23 @@ class Writer:
         """Patch the object and then its status; return the last answer, None when nothing differs."""
         patch = merge_difference(before, after)
         status = patch.pop("status", None)
-        name, version = before["metadata"]["name"], before["metadata"].get("resourceVersion")
+        meta = before["metadata"]
         stored: WireObject | None = None
         if patch:
-            stored = await self._patch(kind, name, patch, version, None)
-            version = stored["metadata"]["resourceVersion"]
+            stored = await self._patch(kind, meta, patch, None)
+            meta = stored["metadata"]
         if status:
-            stored = await self._patch(kind, name, {"status": status}, version, "status")
+            stored = await self._patch(kind, meta, {"status": status}, "status")
         return stored
 
     async def _patch(
-        self, kind: Kind, name: str, patch: WireObject, version: Any, subresource: str | None
+        self, kind: Kind, meta: WireObject, patch: WireObject, subresource: str | None
     ) -> WireObject:
-        body = {**patch, "metadata": {**(patch.get("metadata") or {}), "resourceVersion": version}}
-        stored = await self._client.patch(kind, name, body, subresource=subresource)
+        """Patch the version of an object that this metadata is of."""
+        version = {"resourceVersion": meta.get("resourceVersion")}
+        body = {**patch, "metadata": {**(patch.get("metadata") or {}), **version}}
+        stored = await self._client.patch(
+            kind, meta["name"], body, namespace=meta.get("namespace") or None, subresource=subresource
+        )
         self._mirror.apply(kind, stored)
         return stored

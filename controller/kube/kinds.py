@@ -31,6 +31,7 @@ __all__ = [
     "PERSISTENTVOLUME",
     "PERSISTENTVOLUMECLAIM",
     "POD",
+    "PODTEMPLATE",
     "REPLICASET",
     "SCHEDULINGCONFIG",
     "SERVICE",
@@ -92,6 +93,7 @@ CAPACITYBUFFER: Final = _kind(
 )
 
 POD: Final = _kind("", "v1", "Pod", "pods", namespaced=True)
+PODTEMPLATE: Final = _kind("", "v1", "PodTemplate", "podtemplates", namespaced=True)
 NODE: Final = _kind("", "v1", "Node", "nodes")
 NAMESPACE: Final = _kind("", "v1", "Namespace", "namespaces")
 SERVICE: Final = _kind("", "v1", "Service", "services", namespaced=True)
@@ -119,6 +121,7 @@ ALL_KINDS: Final = (
     EC2NODECLASS,
     CAPACITYBUFFER,
     POD,
+    PODTEMPLATE,
     NODE,
     NAMESPACE,
     SERVICE,

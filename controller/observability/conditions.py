@@ -30,8 +30,9 @@ _KINDS: Final[Mapping[Kind, tuple[str, ...]]] = {
     kinds.NODE: (labels.EC2NODECLASS, labels.NODEPOOL, labels.INITIALIZED),
     kinds.EC2NODECLASS: (),
     kinds.SCHEDULINGCONFIG: (),
+    kinds.CAPACITYBUFFER: (),
 }
-"""What is followed, with the object labels that become metric labels."""
+"""What is followed where the mirror has it, with the object labels that become metric labels."""
 
 
 @attrs.frozen
@@ -50,13 +51,14 @@ class ConditionObserver(Collector):
         self._mirror = mirror
         self._recorder = recorder
         self._clock = clock
-        self._transitions = {kind: _Transitions(kind, extra, metrics) for kind, extra in _KINDS.items()}
+        self._kinds = {kind: extra for kind, extra in _KINDS.items() if kind in mirror.kinds}
+        self._transitions = {kind: _Transitions(kind, extra, metrics) for kind, extra in self._kinds.items()}
         self._common = _Common(metrics)
         metrics.registry.register(self)
 
     def follow(self) -> None:
         """Listen to the changes of every kind from now on."""
-        for kind in _KINDS:
+        for kind in self._kinds:
             self._mirror.subscribe(kind, self._changed)
 
     def describe(self) -> Iterable[Metric]:
@@ -66,7 +68,7 @@ class ConditionObserver(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the gauges of every followed kind."""
         now = self._clock.now()
-        for kind, extra in _KINDS.items():
+        for kind, extra in self._kinds.items():
             objects = [
                 each for each in tuple(self._mirror.store(kind).objects.values()) if self._ours(kind, each)
             ]

@@ -13,6 +13,7 @@ from controller.cloud.provider import Provider
 from controller.cluster import Shell
 from controller.kube import Backoff, ControllerSpec, Watch, kinds
 from controller.provisioning.batcher import Batcher
+from controller.provisioning.buffers import BufferResolver
 from controller.provisioning.claims import ClaimWriter
 from controller.provisioning.provisioner import Launcher, Planner, Provisioner
 from controller.provisioning.static import Cost, StaticDeprovisioning, StaticProvisioning, pool_keys
@@ -56,10 +57,11 @@ def build(
     options: Options,
     batching: Batching,
 ) -> tuple[ControllerSpec, ...]:
-    """Return the provisioner and its triggers."""
+    """Return the provisioner and its triggers, CapacityBuffers among them where they are watched."""
     batcher = Batcher(shell.clock, idle=batching.idle, longest=batching.longest)
     provisioner = Provisioner(
         mirror=shell.mirror,
+        writer=shell.writer,
         batcher=batcher,
         provider=provider,
         planner=planner,
@@ -83,6 +85,7 @@ def build(
             watches=(Watch(kind=kinds.SCHEDULINGCONFIG),),
             workers=1,
         ),
+        *_buffers(shell, batcher),
         ControllerSpec(
             reconciler=ClaimTrigger(batcher),
             watches=(Watch(kind=kinds.NODECLAIM, keys=given_up),),
@@ -95,3 +98,12 @@ def build(
             backoff=Backoff(first=timedelta(seconds=1), longest=timedelta(seconds=10)),
         ),
     )
+
+
+def _buffers(shell: Shell, batcher: Batcher) -> tuple[ControllerSpec, ...]:
+    if kinds.CAPACITYBUFFER not in shell.mirror.kinds:
+        return ()
+    resolver = BufferResolver(
+        mirror=shell.mirror, client=shell.client, writer=shell.writer, batcher=batcher, clock=shell.clock
+    )
+    return (ControllerSpec(reconciler=resolver, watches=(Watch(kind=kinds.CAPACITYBUFFER),), workers=10),)

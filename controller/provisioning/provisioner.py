@@ -17,11 +17,12 @@ import structlog
 
 from controller.clock import Clock
 from controller.cloud.provider import Provider
-from controller.cluster import Mirror
+from controller.cluster import Mirror, Writer
 from controller.kube import NOW, Event, EventType, Key, KubeError, ObjectRef, Recorder, Requeue, kinds
 from controller.observability import Metrics
 from controller.observability.logs import ref
 from controller.provisioning.batcher import Batcher
+from controller.provisioning.buffers import provisioned
 from controller.provisioning.claims import LimitsExceeded
 from controller.provisioning.headroom import shortfalls
 from controller.provisioning.pools import launchable
@@ -81,6 +82,7 @@ class Provisioner:
     """Plans and creates claims, one round at a time."""
 
     mirror: Mirror
+    writer: Writer
     batcher: Batcher
     provider: Provider
     planner: Planner
@@ -179,6 +181,7 @@ class Provisioner:
             _log.info("computed new nodeclaims to fit pods", nodeclaims=len(plan.claims), pods=len(done.pods))
         self._hold(done)
         await asyncio.gather(*(self._launch(planned, done) for planned in admission.now))
+        await self._tell_buffers(done)
         until = self.clock.now() + max(_NOMINATION_FLOOR, 2 * self.batch_longest)
         taken = [each for each in plan.placements if not is_virtual(done.pods[each.pod_uid])]
         for node in sorted({placement.node for placement in taken}):
@@ -189,6 +192,16 @@ class Provisioner:
                 self.recorder.publish(
                     _pod_event(pod, "Nominated", f"Pod should schedule on: node/{placement.node}")
                 )
+
+    async def _tell_buffers(self, done: _Round) -> None:
+        """Say on each CapacityBuffer whether its room is there; a lost write is made good next round."""
+        told = provisioned(dict(self.mirror.buffers), done.snapshot.buffers, done.plan, self.clock)
+        for before, after in told:
+            try:
+                await self.writer.capacity_buffer(before, after)
+            except KubeError as exc:
+                at = ref(after.name, after.metadata.namespace)
+                _log.debug("capacitybuffer could not be told", CapacityBuffer=at, error=str(exc))
 
     def _hold(self, done: _Round) -> None:
         """Tell pods whose claim waits until capacity that was sold out has been tried by others."""

@@ -49,7 +49,7 @@ from controller.scheduling.selectors import LabelSelector, SelectorTerm
 from controller.scheduling.snapshot import Snapshot, StateNode
 from controller.scheduling.solver import solve
 from controller.scheduling.taints import Taint, Toleration, is_ephemeral, merge_taints, tolerates
-from controller.scheduling.virtualpods import Buffer, headroom_owner, is_virtual
+from controller.scheduling.virtualpods import Buffer, buffer_pods, headroom_owner, is_virtual
 from controller.scheduling.volumes import PersistentVolume, StorageClass, VolumeClaim, VolumeIndex
 
 __all__ = [
@@ -89,6 +89,7 @@ __all__ = [
     "Unplaced",
     "VolumeClaim",
     "VolumeIndex",
+    "buffer_pods",
     "do_not_disrupt_span",
     "governing_config",
     "governs",

@@ -20,8 +20,11 @@ class Crds(pulumi.ComponentResource):
 
     resources: Sequence[pulumi.Resource]
 
-    def __init__(self, name: str, opts: pulumi.ResourceOptions) -> None:
-        """Declare the definitions; `opts` must carry the Kubernetes provider."""
+    def __init__(self, name: str, opts: pulumi.ResourceOptions, gates: frozenset[str] = frozenset()) -> None:
+        """Declare the definitions; `opts` must carry the Kubernetes provider.
+
+        `gates` are the controller's gates that are on: what they stand for is in the definitions then.
+        """
         super().__init__("charpente:kubernetes:Crds", name, None, opts)
         self.resources = tuple(
             k8s.apiextensions.v1.CustomResourceDefinition(
@@ -30,6 +33,6 @@ class Crds(pulumi.ComponentResource):
                 spec=manifest["spec"],
                 opts=pulumi.ResourceOptions(parent=self),
             )
-            for manifest in crds()
+            for manifest in crds(gates)
         )
         self.register_outputs({})

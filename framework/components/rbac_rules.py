@@ -46,6 +46,7 @@ CORE_READ: Sequence[Rule] = (
         group="",
         resources=(
             "pods",
+            "podtemplates",
             "nodes",
             "persistentvolumes",
             "persistentvolumeclaims",
@@ -59,6 +60,7 @@ CORE_READ: Sequence[Rule] = (
     Rule(group="storage.k8s.io", resources=("storageclasses", "csinodes", "volumeattachments"), verbs=READ),
     Rule(group="apps", resources=("daemonsets", "deployments", "replicasets", "statefulsets"), verbs=READ),
     Rule(group="policy", resources=("poddisruptionbudgets",), verbs=READ),
+    Rule(group="autoscaling.x-k8s.io", resources=_with_status("capacitybuffers"), verbs=READ),
 )
 
 CORE_WRITE: Sequence[Rule] = (
@@ -72,6 +74,7 @@ CORE_WRITE: Sequence[Rule] = (
         resources=(*_with_status("nodepools"), "nodeoverlays/status", "schedulingconfigs/status"),
         verbs=("update", "patch"),
     ),
+    Rule(group="autoscaling.x-k8s.io", resources=("capacitybuffers/status",), verbs=("update", "patch")),
     Rule(group="", resources=("events",), verbs=("create", "patch")),
     Rule(group="", resources=("nodes",), verbs=("patch", "delete", "update")),
     Rule(group="", resources=("pods/eviction",), verbs=("create",)),

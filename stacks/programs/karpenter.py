@@ -47,7 +47,8 @@ def declare_controller(config: StackConfig, account: Account, foundation: Founda
     settings = config.controller_settings()
     provider = _provider(config, account, foundation)
 
-    crds = Crds("crds", _in_cluster(provider, foundation))
+    gates = frozenset(name for name, on in settings.feature_gates.items() if on)
+    crds = Crds("crds", _in_cluster(provider, foundation), gates)
     controller = Controller(
         "karpenter",
         ControllerArgs(

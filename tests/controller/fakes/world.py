@@ -32,9 +32,9 @@ class Events:
 
 
 class World:
-    def __init__(self, *, repair: bool = False) -> None:
+    def __init__(self, *, repair: bool = False, mirror: Mirror | None = None) -> None:
         self.clock = FakeClock(START)
-        self.mirror = Mirror()
+        self.mirror = mirror or Mirror()
         self.api = FakeApi(self.clock, self.mirror)
         self.cloud = FakeCloud(self.clock)
         self.events = Events()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -18,6 +19,7 @@ from controller.kube import (
     Event,
     Forbidden,
     Invalid,
+    Key,
     Kind,
     LeaderElector,
     LeaseSettings,
@@ -28,11 +30,15 @@ from controller.kube import (
     connect,
     kinds,
 )
+from controller.nodeclaims.schedulingconfigs import ConfigStatus
 from controller.observability import Metrics
+from controller.provisioning import Batcher
+from controller.provisioning.buffers import BufferResolver
 from framework.api import crds
+from framework.api.conditions import is_true
 from framework.components import rbac_rules
 from sandbox.kubernetes import Api, ControlPlane
-from tests.controller.fakes.objects import a_claim, a_pool
+from tests.controller.fakes.objects import CLASS, a_claim, a_pod, a_pool
 from tests.controller.fakes.tasks import beside
 
 pytestmark = pytest.mark.sandbox
@@ -54,7 +60,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 def environ(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a pod whose service account has the controller's roles."""
     api = Api(plane.admin)
-    for crd in crds():
+    for crd in crds(frozenset({"CapacityBuffer"})):
         api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", dict(crd))
     account = "/api/v1/namespaces/kube-system/serviceaccounts"
     api.create(account, {"metadata": {"name": "karpenter"}})
@@ -95,7 +101,7 @@ async def client(environ: dict[str, str]) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def mirror(client: Client) -> AsyncIterator[Mirror]:
-    mirror = Mirror()
+    mirror = Mirror(buffers=True)
     async with beside(watch_all(client, mirror, clock=SystemClock(), random=Random(0))):  # noqa: S311
         await eventually(lambda: mirror.listed)
         yield mirror
@@ -138,6 +144,33 @@ async def test_writes_are_seen_and_old_versions_refused(
     await eventually(lambda: "seen-abcde" not in mirror.claims)
     with pytest.raises(NotFound):
         await client.get(kinds.NODECLAIM, "seen-abcde")
+
+
+async def test_configs_and_buffers_are_judged(plane: ControlPlane, client: Client, mirror: Mirror) -> None:
+    api, clock, writer = Api(plane.admin), SystemClock(), Writer(client, mirror)
+    config = {"metadata": {"name": "judged"}, "spec": {"nodeClassRef": {**CLASS, "name": "of-no-pool"}}}
+    api.create("/apis/karpenter.sh/v1/schedulingconfigs", _typed(kinds.SCHEDULINGCONFIG, config))
+    template = {"metadata": {"name": "t"}, "template": {"spec": a_pod()["spec"]}}
+    template["template"]["spec"]["containers"][0]["image"] = "pause"
+    api.create("/api/v1/namespaces/default/podtemplates", template)
+    buffer = {"metadata": {"name": "judged"}, "spec": {"podTemplateRef": {"name": "t"}, "replicas": 3}}
+    api.create(kinds.CAPACITYBUFFER.path("default"), _typed(kinds.CAPACITYBUFFER, buffer))
+    key = Key(name="judged", namespace="default")
+    await eventually(lambda: "judged" in mirror.scheduling_configs and key in mirror.buffers)
+    batcher = Batcher(clock, idle=timedelta(seconds=1), longest=timedelta(seconds=1))
+
+    await ConfigStatus(mirror, writer, clock).reconcile(Key(name="judged"))
+    await BufferResolver(mirror=mirror, client=client, writer=writer, batcher=batcher, clock=clock).reconcile(
+        key
+    )
+
+    assert is_true(mirror.scheduling_configs["judged"].status.conditions, "Ready")
+    assert mirror.buffers[key].status.replicas == 3
+    assert is_true(mirror.buffers[key].status.conditions, "ReadyForProvisioning")
+
+
+def _typed(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **body}
 
 
 async def test_a_missing_permission_is_named(client: Client) -> None:

@@ -123,6 +123,15 @@ def test_every_definition_is_a_resource(declare: Declare) -> None:
     assert {"nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} <= names
 
 
+def test_a_gate_that_is_on_brings_its_definitions(declare: Declare) -> None:
+    gates = frozenset({"CapacityBuffer"})
+
+    recorder = declare(lambda: Crds("crds", pulumi.ResourceOptions(), gates))
+
+    names = {r.inputs["metadata"]["name"] for r in recorder.of("CustomResourceDefinition")}
+    assert "capacitybuffers.autoscaling.x-k8s.io" in names
+
+
 def test_a_pool_is_sent_as_it_is_written(declare: Declare) -> None:
     manifest = checked(CLASS, "class.yaml")
 
