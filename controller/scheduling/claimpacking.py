@@ -196,33 +196,37 @@ class ClaimPacking:
             self._count(counter, claim, count)
         for counter in cls.rules.owned:
             self._count(counter, claim, count)
-        for rule in variant.domain_rules:
-            if rule.opens:
-                self._anchor(rule.counter, claim, count)
 
-    def _anchor(self, counter: Counter, claim: OpenClaim, placed: int) -> None:
-        """Bring a mate into the domain in which an affinity has just started.
+    def settle_group(
+        self, counter: Counter, cls: PodClass, variant: Variant, templates: Sequence[Template]
+    ) -> None:
+        """Narrow one claim with pods that the counter selects to a domain in which the pod may be.
 
-        Mates may be on claims whose domain is still open; were they all to come up elsewhere, the pod
-        that needs them could not be bound.
+        They may all come up anywhere; the pod that has to follow them could not be bound if they came up
+        elsewhere.
         """
         key = counter.key.topology_key
-        here = claim.shape.requirements.get(key)
-        if here is None or here.complement or len(here.values) != 1:
-            return
-        if sum(counter.counts.get(domain, 0) for domain in here.values) > placed:
-            return
-        for other in self.open.claims:
-            known = other.shape.requirements.get(key)
-            settled = known is not None and not known.complement and len(known.values) == 1
-            if other is claim or settled or not any(counter in c.rules.counters for c in other.classes):
+        allowed = variant.strict.get(key)
+        wanted = [
+            Requirement.new(key, Operator.IN, (domain,))
+            for domain in sorted(counter.counts)
+            if allowed is None or allowed.has(domain)
+        ]
+        starts = [self._start(template) for template in templates]
+        moved = [rules.move(start, self.shapes) for start in starts if start for rules in variant.rules]
+        for claim in self.open.claims:
+            if not any(counter in mate.rules.counters for mate in claim.classes):
                 continue
-            narrowed = self.shapes.narrow(other.shape, here)
-            if narrowed is not None and narrowed.holds(other.used) and not narrowed.min_values:
-                before = other.shape
-                self.open.reshape(other, narrowed)
-                self._recount(other, before)
-                return
+            for requirement in wanted:
+                narrowed = self.shapes.narrow(claim.shape, requirement)
+                if narrowed is None or narrowed.min_values or not narrowed.holds(claim.used):
+                    continue
+                places = (self.shapes.narrow(shape, requirement) for shape in moved if shape)
+                if any(place is not None and place.holds(cls.request) for place in places):
+                    before = claim.shape
+                    self.open.reshape(claim, narrowed)
+                    self._recount(claim, before)
+                    return
 
     def _count(self, counter: Counter, claim: OpenClaim, pods: int) -> None:
         counter.add_claim(claim.row, _domains(counter, claim.shape), pods)
@@ -243,8 +247,7 @@ class ClaimPacking:
 
         Raises ReservedRefusal as `Reservations.choose` does.
         """
-        allowed = template.allowed()
-        start = self.shapes.intern(template, template.requirements, allowed)
+        start = self._start(template)
         if start is None or not all(rule.host(0) for rule in variant.host_rules):
             return False
         for rules in variant.rules:
@@ -257,6 +260,9 @@ class ClaimPacking:
                     self._open(start, move, pod, cls, variant)
                     return True
         return False
+
+    def _start(self, template: Template) -> ClaimShape | None:
+        return self.shapes.intern(template, template.requirements, template.allowed())
 
     def open_guided(self, pod: Pod, cls: PodClass, variant: Variant, start: ClaimShape) -> OpenClaim | None:
         """Open a claim from a given state for the pod, as a planned bin; None when it cannot be."""

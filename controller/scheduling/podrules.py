@@ -134,8 +134,16 @@ class AffinityRule:
         Not before the pods of the group that need not follow it: were they bound first, and elsewhere,
         it could not be.
         """
-        started = self.counter.total != 0 or (self.required and self.counter.awaited)
-        return self.selects_itself and not started
+        return self.selects_itself and not self._is_decided and self.counter.unsettled == 0
+
+    @property
+    def settles(self) -> bool:
+        """Whether its group is to start where pods of it are that may still come up anywhere."""
+        return self.selects_itself and not self._is_decided and self.counter.unsettled > 0
+
+    @property
+    def _is_decided(self) -> bool:
+        return self.counter.total != 0 or (self.required and self.counter.awaited)
 
     def choices(self, node: Requirement | None, pod: Requirement | None) -> tuple[frozenset[str], ...] | None:
         """Return all domains with pods at once, or single domains to start in, by name."""

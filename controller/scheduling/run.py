@@ -17,6 +17,7 @@ from controller.scheduling.nodepacking import NodePacking
 from controller.scheduling.nodetable import NodeTable
 from controller.scheduling.plan import Placement, Plan, PlannedClaim, Problem, Stats, Unplaced
 from controller.scheduling.podclasses import PodClass, Variant
+from controller.scheduling.podrules import AffinityRule
 from controller.scheduling.pods import Pod
 from controller.scheduling.podshapes import PodConstraints
 from controller.scheduling.pools import make_templates, preference_policy_of
@@ -204,6 +205,9 @@ class Run:
         return 0, _Outcome.FAILED
 
     def _place(self, pods: Sequence[Pod], cls: PodClass, variant: Variant) -> int:
+        for rule in variant.domain_rules:
+            if isinstance(rule, AffinityRule) and rule.settles:
+                self.on_claims.settle_group(rule.counter, cls, variant, self.pools.templates)
         if self.nodes.size and self.on_nodes.place(pods[0], cls, variant):
             return 1
         count = self.on_claims.place(pods, cls, variant)

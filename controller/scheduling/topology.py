@@ -105,6 +105,8 @@ class Counter:
         self.node_counts: NDArray[np.int32] = np.zeros(nodes if self.by_host else 0, dtype=np.int32)
         self.claim_counts: NDArray[np.int32] = np.zeros(64 if self.by_host else 0, dtype=np.int32)
         self.total = 0
+        self.unsettled = 0
+        """Pods selected on claims that may still come up in several domains."""
         self.awaited = False
         """Whether pods that it selects and that are free to go elsewhere have not been tried yet."""
         self._domains: dict[int, frozenset[str]] = {}
@@ -172,6 +174,7 @@ class Counter:
     def add_claim(self, row: int, domains: frozenset[str], count: int) -> None:
         """Count pods on a new claim in its domains; a negative count takes them back."""
         if not domains:
+            self.unsettled += count
             return
         self.total += count
         if self.by_host:

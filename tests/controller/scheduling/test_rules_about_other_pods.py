@@ -5,10 +5,12 @@ from __future__ import annotations
 from controller.scheduling import Taint
 from framework.api import labels
 from tests.controller.scheduling.builders import (
+    SIZES,
     ZONES,
     a_node,
     a_pod,
     a_problem,
+    a_type,
     by_claim,
     near,
     pods,
@@ -90,3 +92,15 @@ def test_groups_that_wait_for_each_other_start_all_the_same() -> None:
     db = a_pod("db-0", cpu="2", app="db", affinity=tied_to_all)
 
     assert solved(a_problem([web, db])).unplaced == ()
+
+
+def test_a_group_starts_where_its_pods_on_open_claims_can_come_up() -> None:
+    """The plain pod's only type is sold in z-b: started in z-a, the group would be torn apart."""
+    types = (a_type("g.large", 2, 8, 0.1, zones=("z-b", "z-c")), *SIZES)
+    plain = a_pod("plain", cpu="1500m", nodeSelector={labels.INSTANCE_TYPE: "g.large"})
+    tied = a_pod("tied", cpu="1", **near("podAffinity", labels.ZONE))
+
+    plan = solved(a_problem([plain, tied], types=types))
+
+    assert {claim.zones for claim in plan.claims} == {("z-b",)}
+    assert plan.unplaced == ()
