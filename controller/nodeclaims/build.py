@@ -50,7 +50,7 @@ def build(
 ) -> tuple[ControllerSpec, ...]:
     """Return every controller of claims, nodes and pools; the gates are NodeRepair and NodeOverlay."""
     ending = Ending(shell.writer, shell.metrics)
-    health = RegistrationHealth(shell.mirror, shell.writer, shell.clock)
+    health = RegistrationHealth(shell.mirror, shell.writer, shell.recorder, shell.clock)
     specs = (
         _lifecycle(shell, provider, ending, health),
         *_ends(shell, provider, ending),

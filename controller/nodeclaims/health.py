@@ -1,7 +1,9 @@
-"""Whether the nodes of a pool register: the last few results, and the pool's condition (lifecycle §11.4).
+"""Whether the nodes of a pool register: the last few results, and the pool's conditions (lifecycle §11.4).
 
-Told by registration and liveness, read by the pool's reconciler below and by metrics. Informational: it
-does not stop planning.
+Told by registration and liveness, read by the pool's reconciler below and by metrics.
+`NodeRegistrationHealthy` is informational. `RegistrationPaused` is the breaker: set when launches in a row
+never became nodes, it holds the pool back in planning (`controller.scheduling.breaker`) until one does, or
+until pool or class change, so that a broken image does not buy instance after instance.
 """
 
 from __future__ import annotations
@@ -11,18 +13,26 @@ from enum import StrEnum
 from typing import Final
 
 import attrs
+import structlog
 
 from controller.clock import Clock
 from controller.cluster import Mirror, Writer, conditions_of, with_conditions
-from controller.kube import DONE, Key, KubeError, Requeue
-from controller.nodeclaims.step import state
-from framework.api import ClaimCondition, ConditionStatus, NodeClaim, NodePool, labels
+from controller.kube import DONE, Event, EventType, Key, KubeError, ObjectRef, Recorder, Requeue, kinds
+from controller.nodeclaims.step import pool_of, state
+from controller.observability.logs import ref
+from controller.scheduling import PAUSE
+from framework.api import ClaimCondition, ConditionSet, ConditionStatus, NodeClaim, NodePool
+from framework.api.condition_types import PoolCondition
 from framework.api.conditions import AWAITING_RECONCILIATION, get
 
-__all__ = ["CONDITION", "Health", "RegistrationHealth", "RegistrationHealthReconciler", "judge"]
+__all__ = ["CONDITION", "PAUSED", "Health", "RegistrationHealth", "RegistrationHealthReconciler", "judge"]
 
-CONDITION: Final = "NodeRegistrationHealthy"
+CONDITION: Final = PoolCondition.NODE_REGISTRATION_HEALTHY
+PAUSED: Final = PoolCondition.REGISTRATION_PAUSED
+_log: Final = structlog.get_logger("controller")
 _SIZE: Final = 4
+_BREAKS_AT: Final = 4
+"""Launches in a row that never registered before the pool is paused."""
 _UNHEALTHY_SHARE: Final = 0.5
 
 
@@ -45,12 +55,14 @@ def judge(results: tuple[bool, ...]) -> Health:
 class RegistrationHealth:
     """The ring of results of every pool, by UID, in memory only."""
 
-    def __init__(self, mirror: Mirror, writer: Writer, clock: Clock) -> None:
+    def __init__(self, mirror: Mirror, writer: Writer, recorder: Recorder, clock: Clock) -> None:
         """Start empty."""
         self._mirror = mirror
         self._writer = writer
+        self._recorder = recorder
         self._clock = clock
         self._rings: dict[str, deque[bool]] = {}
+        self._in_a_row: dict[str, int] = {}
 
     def results(self, uid: str) -> tuple[bool, ...]:
         """Return a pool's results, oldest first."""
@@ -59,15 +71,21 @@ class RegistrationHealth:
     def seed(self, uid: str, *results: bool) -> None:
         """Replace a pool's results."""
         self._rings[uid] = deque(results, maxlen=_SIZE)
+        self._in_a_row.pop(uid, None)
 
     async def succeeded(self, claim: NodeClaim) -> None:
         """Note that a claim of the pool registered."""
         pool = self._pool(claim)
         if pool is None:
             return
-        uid = pool.metadata.uid
+        uid, conditions = pool.metadata.uid, conditions_of(pool)
         if judge((*self.results(uid), True)) is Health.HEALTHY:
-            await self._set(pool, ConditionStatus.TRUE, CONDITION, "")
+            conditions = conditions.set_true(CONDITION, now=self._clock.now())
+        if conditions.get(PAUSED) is not None:
+            _log.info("launches register again; nodepool resumes", NodePool=ref(pool.name))
+            conditions = conditions.clear(PAUSED)
+        await self._write(pool, conditions)
+        self._in_a_row.pop(uid, None)
         self._record(uid, ok=True)
 
     async def failed(self, claim: NodeClaim) -> None:
@@ -75,31 +93,66 @@ class RegistrationHealth:
         pool = self._pool(claim)
         if pool is None:
             return
-        uid = pool.metadata.uid
+        uid, conditions, now = pool.metadata.uid, conditions_of(pool), self._clock.now()
+        launched = state(claim, ClaimCondition.LAUNCHED)
+        has_launched = launched.status is ConditionStatus.TRUE
         found = get(pool.status.conditions, CONDITION)
         known = found is not None and found.status is ConditionStatus.FALSE
         if judge((*self.results(uid), False)) is Health.UNHEALTHY and not known:
-            launched = state(claim, ClaimCondition.LAUNCHED)
-            if launched.status is ConditionStatus.TRUE:
+            if has_launched:
                 reason, message = "RegistrationFailed", "Failed to register node"
             else:
                 reason, message = launched.reason or "LaunchFailed", launched.message
-            await self._set(pool, ConditionStatus.FALSE, reason, message)
+            conditions = conditions.set_false(CONDITION, reason, message, now=now)
+        if has_launched and not self._registered_since(claim):
+            self._in_a_row[uid] = self._in_a_row.get(uid, 0) + 1
+        if self._in_a_row.get(uid, 0) >= _BREAKS_AT and not conditions.is_true(PAUSED):
+            text = self._tell_paused(pool, claim)
+            conditions = conditions.set_true(PAUSED, "RegistrationFailed", text, now=now)
+        await self._write(pool, conditions)
         self._record(uid, ok=False)
+
+    def _registered_since(self, claim: NodeClaim) -> bool:
+        """Tell whether another claim of the pool registered after this one came: then it was bad luck."""
+        born, pool = claim.metadata.creation_timestamp, pool_of(claim)
+        registered = (
+            get(each.status.conditions, ClaimCondition.REGISTERED)
+            for each in self._mirror.claims.values()
+            if pool_of(each) == pool
+        )
+        return any(
+            found is not None
+            and found.status is ConditionStatus.TRUE
+            and (born is None or found.last_transition_time is None or found.last_transition_time > born)
+            for found in registered
+        )
+
+    def _tell_paused(self, pool: NodePool, claim: NodeClaim) -> str:
+        resumes = (self._clock.now() + PAUSE).strftime("%H:%M:%S UTC")
+        text = (
+            f"{_BREAKS_AT} launches in a row did not register, NodeClaim {claim.name} the last; "
+            f"nothing is launched until {resumes}, then one node at a time until one registers; "
+            "a changed NodePool or node class is tried at once"
+        )
+        _log.error("nodepool is paused", NodePool=ref(pool.name), error=text)
+        regarding = ObjectRef.of(kinds.NODEPOOL, pool.metadata)
+        self._recorder.publish(
+            Event(regarding=regarding, type=EventType.WARNING, reason=PAUSED, message=text)
+        )
+        return text
 
     def _record(self, uid: str, *, ok: bool) -> None:
         self._rings.setdefault(uid, deque(maxlen=_SIZE)).append(ok)
 
     def _pool(self, claim: NodeClaim) -> NodePool | None:
-        pool = self._mirror.pools.get(claim.metadata.labels.get(labels.NODEPOOL, ""))
+        pool = self._mirror.pools.get(pool_of(claim))
         if pool is None:
             return None
         owned = any(owner.uid == pool.metadata.uid for owner in claim.metadata.owner_references)
         return pool if owned else None
 
-    async def _set(self, pool: NodePool, status: ConditionStatus, reason: str, message: str) -> None:
-        """Write the condition; a conflict is left to the next result, nothing depends on it."""
-        conditions = conditions_of(pool).set(CONDITION, status, reason, message, now=self._clock.now())
+    async def _write(self, pool: NodePool, conditions: ConditionSet) -> None:
+        """Write the conditions; a conflict is left to the next result."""
         try:
             await self._writer.pool(pool, with_conditions(pool, conditions))
         except KubeError:
@@ -137,6 +190,7 @@ class RegistrationHealthReconciler:
             conditions = conditions_of(pool).set_unknown(
                 CONDITION, AWAITING_RECONCILIATION, "object is awaiting reconciliation", now=self._clock.now()
             )
+            conditions = conditions.clear(PAUSED)
             after = with_conditions(pool, conditions)
             status = attrs.evolve(after.status, node_class_observed_generation=generation)
             await self._writer.pool(pool, attrs.evolve(after, status=status))

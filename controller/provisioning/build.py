@@ -41,7 +41,7 @@ def build_static(shell: Shell, launcher: ClaimWriter, cost: Cost) -> tuple[Contr
     """Return the two controllers of static pools (gate StaticCapacity)."""
     watches = (Watch(kind=kinds.NODEPOOL), Watch(kind=kinds.NODECLAIM, keys=pool_keys))
     shrink = StaticDeprovisioning(mirror=shell.mirror, writer=shell.writer, clock=shell.clock, cost=cost)
-    grow = StaticProvisioning(shell.mirror, launcher)
+    grow = StaticProvisioning(shell.mirror, launcher, shell.clock)
     return (
         ControllerSpec(reconciler=grow, watches=watches, workers=10),
         ControllerSpec(reconciler=shrink, watches=watches, workers=10),

@@ -19,8 +19,9 @@ from controller.cluster import Mirror, Writer
 from controller.kube import DONE, Change, Key, Requeue
 from controller.observability.logs import ref
 from controller.provisioning.pools import is_ready
-from controller.scheduling import Pod, StateNode, has_do_not_disrupt, is_daemonset
-from framework.api import NodeClaim, NodePool, labels, parse_resources
+from controller.scheduling import Pod, StateNode, has_do_not_disrupt, is_daemonset, launch_slots
+from framework.api import ClaimCondition, NodeClaim, NodePool, labels, parse_resources
+from framework.api.conditions import is_true
 
 __all__ = ["StaticDeprovisioning", "StaticProvisioning", "pool_keys", "victims"]
 
@@ -59,6 +60,12 @@ class _Count:
         return cls(active=active, leaving=len(alive) - len(active), deleting=len(mine) - len(alive))
 
     @property
+    def unregistered(self) -> int:
+        """How many are on their way."""
+        registered = ClaimCondition.REGISTERED
+        return sum(not is_true(each.status.conditions, registered) for each in self.active)
+
+    @property
     def total(self) -> int:
         return len(self.active) + self.leaving + self.deleting
 
@@ -68,10 +75,11 @@ class StaticProvisioning:
 
     name = "static.provisioning"
 
-    def __init__(self, mirror: Mirror, launcher: StaticLauncher) -> None:
+    def __init__(self, mirror: Mirror, launcher: StaticLauncher, clock: Clock) -> None:
         """Keep the arguments."""
         self._mirror = mirror
         self._launcher = launcher
+        self._clock = clock
 
     async def reconcile(self, key: Key) -> Requeue:
         """Create what one pool lacks."""
@@ -86,7 +94,11 @@ class StaticProvisioning:
         wanted = pool.spec.replicas - len(count.active)
         limit = parse_resources(pool.spec.limits).get("nodes")
         granted = wanted if limit is None else min(wanted, limit - count.total)
-        if granted <= 0:
+        slots = launch_slots(pool, self._clock.now())
+        if slots is not None and slots - count.unregistered < granted:
+            granted = slots - count.unregistered
+            _log.info("pool is held back until a launch registers", NodePool=ref(pool.name), granted=granted)
+        elif granted <= 0:
             _log.info("node limit reached", NodePool=ref(pool.name), limit=limit, wanted=wanted)
             return _AT_LIMIT
         launches = (self._launcher.launch_static(pool, reason="provisioned") for _ in range(granted))

@@ -5,6 +5,7 @@ Called with a `Problem` by provisioning, disruption, `simulate`, `explain`, stac
 providers fill. Spec: core/scheduling.
 """
 
+from controller.scheduling.breaker import PAUSE, launch_slots
 from controller.scheduling.evictionbudgets import PodDisruptionBudget
 from controller.scheduling.headroom import headroom_pods
 from controller.scheduling.instancetypes import CapacityType, InstanceType, Offering, in_price_order
@@ -53,6 +54,7 @@ from controller.scheduling.virtualpods import Buffer, buffer_pods, headroom_owne
 from controller.scheduling.volumes import PersistentVolume, StorageClass, VolumeClaim, VolumeIndex
 
 __all__ = [
+    "PAUSE",
     "Buffer",
     "CapacityType",
     "HostPort",
@@ -110,6 +112,7 @@ __all__ = [
     "is_terminal",
     "is_terminating",
     "is_virtual",
+    "launch_slots",
     "merge_taints",
     "queue_order",
     "search_limit",

@@ -15,6 +15,7 @@ from controller.scheduling.claimshapes import ClaimShape
 from controller.scheduling.explainnodes import NodeExplainer
 from controller.scheduling.explainrules import rule_reason
 from controller.scheduling.explaintypes import type_reason
+from controller.scheduling.limits import Ledger
 from controller.scheduling.openclaims import OpenClaim
 from controller.scheduling.podclasses import PodClass, Variant
 from controller.scheduling.pods import Pod
@@ -126,7 +127,7 @@ class Explainer:
                     for name in ledger.resources
                     if not (template.sound & (template.capacity[name] <= ledger.remaining[name])).any()
                 ] or list(ledger.resources)
-                return self._limit_reason(ledger.owner, blocking, ledger.limits, ledger.remaining)
+                return self._limit_reason(ledger, blocking)
         everything = self._run.shapes.intern(template, template.requirements, template.sound)
         moved = None if everything is None else variant.rules[0].move(everything, self._run.shapes)
         if moved is None:
@@ -139,21 +140,22 @@ class Explainer:
                     for name in ledger.resources
                     if not (fitting & (template.capacity[name] <= ledger.remaining[name])).any()
                 ] or list(ledger.resources)
-                return self._limit_reason(ledger.owner, blocking, ledger.limits, ledger.remaining)
+                return self._limit_reason(ledger, blocking)
         return None
 
-    def _limit_reason(
-        self, owner: str, names: list[str], limits: dict[str, int], remaining: dict[str, int]
-    ) -> Reason:
+    def _limit_reason(self, ledger: Ledger, names: list[str]) -> Reason:
+        if ledger.paused is not None:
+            code, field = ReasonCode.REGISTRATION_PAUSED, "status.conditions"
+            return Reason(code=code, text=ledger.paused, obj=ledger.owner, field=field)
         parts = []
         for name in names:
-            ceiling = format_resources({name: limits[name]})[name]
-            left = format_resources({name: max(0, remaining[name])})[name]
+            ceiling = format_resources({name: ledger.limits[name]})[name]
+            left = format_resources({name: max(0, ledger.remaining[name])})[name]
             parts.append(f"{name} limit {ceiling}, {left} left")
         return Reason(
             code=ReasonCode.LIMITS,
             text=f"all available instance types exceed limits ({'; '.join(parts)})",
-            obj=owner,
+            obj=ledger.owner,
             field="spec.limits",
         )
 

@@ -17,16 +17,20 @@ __all__ = ["Ledger", "capacity_columns"]
 class Ledger:
     """What is left of a set of limits."""
 
-    def __init__(self, owner: str, limits: Resources, used: Resources) -> None:
-        """Start from the limits minus what nodes use; `owner` is the kind and name that set them."""
+    def __init__(self, owner: str, limits: Resources, used: Resources, *, paused: str | None = None) -> None:
+        """Start from the limits minus what nodes use; `owner` is the kind and name that set them.
+
+        `paused` says in words what holds the owner back when the limits are not of a user's making.
+        """
         self.owner = owner
+        self.paused = paused
         self.limits = dict(limits)
         self.resources = tuple(sorted(limits))
         self.remaining = {name: limits[name] - used.get(name, 0) for name in self.resources}
 
     def copy(self) -> Ledger:
         """Return an independent ledger in the same state."""
-        other = Ledger(self.owner, self.limits, {})
+        other = Ledger(self.owner, self.limits, {}, paused=self.paused)
         other.remaining = dict(self.remaining)
         return other
 

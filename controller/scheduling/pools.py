@@ -5,12 +5,13 @@ Private to the engine except `governing_config`, which disruption and the config
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
 import numpy as np
 
+from controller.scheduling.breaker import launch_slots
 from controller.scheduling.catalog import TypeTable
 from controller.scheduling.instancetypes import InstanceType
 from controller.scheduling.limits import Ledger
@@ -190,7 +191,7 @@ def _template(
 def _ledgers(
     pool: NodePool, config: SchedulingConfig | None, problem: Problem, known: dict[str, Ledger]
 ) -> tuple[Ledger, ...]:
-    ledgers = []
+    ledgers = [*_breaker(pool, problem)]
     if pool.spec.limits:
         used = _usage({pool.name}, problem)
         ledgers.append(Ledger(f"NodePool/{pool.name}", parse_resources(pool.spec.limits), used))
@@ -202,6 +203,16 @@ def _ledgers(
             known[owner] = Ledger(owner, parse_resources(config.spec.limits), _usage(governed, problem))
         ledgers.append(known[owner])
     return tuple(ledgers)
+
+
+def _breaker(pool: NodePool, problem: Problem) -> Iterator[Ledger]:
+    """What a pool whose launches do not register may still have on its way."""
+    slots = launch_slots(pool, problem.snapshot.now)
+    if slots is not None:
+        on_their_way = sum(node.pool == pool.name and node.is_in_flight for node in problem.snapshot.nodes)
+        so = "one node at a time is tried until one does" if slots else "it is paused"
+        text, used = f"its launches did not register, so {so}", {"nodes": on_their_way}
+        yield Ledger(f"NodePool/{pool.name}", {"nodes": slots}, used, paused=text)
 
 
 def _usage(pools: set[str], problem: Problem) -> Resources:

@@ -27,6 +27,7 @@ class ReasonCode(StrEnum):
     REQUIREMENTS = "Requirements"
     UNKNOWN_LABEL = "UnknownLabel"
     LIMITS = "Limits"
+    REGISTRATION_PAUSED = "RegistrationPaused"
     RESOURCES = "Resources"
     OFFERINGS = "Offerings"
     INSTANCE_TYPES = "InstanceTypes"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 
 from controller.scheduling.instancetypes import InstanceType
 from controller.scheduling.plan import Plan, PlannedClaim, Problem
@@ -33,6 +34,7 @@ def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
         *_nodes(problem, plan, pods),
         *_claims(problem, plan, pods),
         *_limits(problem, plan),
+        *_paused(problem, plan),
         *check_pod_rules(problem, plan),
     )
 
@@ -333,3 +335,18 @@ def _limits(problem: Problem, plan: Plan) -> Iterator[str]:
             )
             if added and used + added > limit:
                 yield f"pool {pool.name} would use {used + added} {resource}, its limit is {limit}"
+
+
+def _paused(problem: Problem, plan: Plan) -> Iterator[str]:
+    """Check that pools whose launches do not register get no node, or one at a time after ten minutes."""
+    for pool in problem.snapshot.pools:
+        for condition in pool.status.conditions:
+            current = condition.observed_generation == pool.metadata.generation
+            if condition.type != "RegistrationPaused" or condition.status != "True" or not current:
+                continue
+            since = condition.last_transition_time
+            waits = since is not None and problem.snapshot.now - since < timedelta(minutes=10)
+            claims = sum(claim.pool == pool.name for claim in plan.claims)
+            coming = sum(node.pool == pool.name and not node.registered for node in problem.snapshot.nodes)
+            if claims and (waits or claims + coming > 1):
+                yield f"pool {pool.name} is paused and would get {claims} nodes with {coming} on their way"

@@ -62,6 +62,11 @@ REMEDIES: Final[Mapping[StrEnum, Remedy]] = {
         "The NodePool has reached its limits.",
         "Raise spec.limits of the NodePool, or free what its nodes hold.",
     ),
+    ReasonCode.REGISTRATION_PAUSED: Remedy(
+        "Launches of the NodePool in a row never became nodes, so it is held back.",
+        "Repair what keeps its nodes from joining: image, user data, network, access entry. A changed "
+        "NodePool or node class is tried at once.",
+    ),
     ReasonCode.RESOURCES: Remedy(
         "No allowed instance type, or no existing node, leaves as much as the pod requests.",
         "Request less, or allow larger instance types in the NodePool's requirements.",

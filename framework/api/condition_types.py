@@ -20,6 +20,7 @@ class PoolCondition(StrEnum):
     VALIDATION_SUCCEEDED = "ValidationSucceeded"
     NODE_CLASS_READY = "NodeClassReady"
     NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
+    REGISTRATION_PAUSED = "RegistrationPaused"
     READY = "Ready"
 
 
@@ -72,6 +73,12 @@ CONDITIONS: Final[Mapping[str, tuple[ConditionState, ...]]] = {
         ConditionState("NodeRegistrationHealthy", "False", ("RegistrationFailed",), "They do not."),
         ConditionState(
             "NodeRegistrationHealthy", "Unknown", ("AwaitingReconciliation",), "Pool or class changed."
+        ),
+        ConditionState(
+            "RegistrationPaused",
+            "True",
+            ("RegistrationFailed",),
+            "Too many in a row did not: nothing is launched for a while, then one node until one registers.",
         ),
         *_ROOT,
     ),

@@ -30,7 +30,9 @@ from tests.controller.disruption.builders import (
 )
 
 ROOM = {"small": 2000, "medium": 4000, "large": 8000}
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+"""Worlds cost time to draw, and not every one has a command of the kind that a test is about."""
+FEW = settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
 
 
 @st.composite

@@ -11,7 +11,7 @@ from controller.kube import Key, Requeue, kinds
 from controller.provisioning import ClaimWriter, build_static
 from framework.api import labels
 from tests.controller.fakes.objects import a_node, a_pod, a_pool
-from tests.controller.fakes.world import World
+from tests.controller.fakes.world import World, ago
 
 
 class Pool:
@@ -108,3 +108,19 @@ async def test_empty_nodes_go_before_used_ones_and_protected_ones_last() -> None
         left.append(pool.alive)
 
     assert left == [names[:2], names[:1], []]
+
+
+async def test_a_paused_pool_tries_one_node_after_the_pause() -> None:
+    pool = Pool(3)
+    paused = {"type": "RegistrationPaused", "status": "True", "reason": "RegistrationFailed", "message": "m"}
+    paused |= {"observedGeneration": 1, "lastTransitionTime": ago(0)}
+    conditions = pool.world.api.read(kinds.NODEPOOL, "default")["status"]["conditions"]
+    pool.world.api.change(kinds.NODEPOOL, "default", {"status": {"conditions": [*conditions, paused]}})
+
+    await pool.grow()
+    during = len(pool.claims)
+    await pool.world.clock.advance(600)
+    await pool.grow()
+    await pool.grow()
+
+    assert (during, len(pool.claims)) == (0, 1)
