@@ -32,9 +32,12 @@ class _View:
 class NodePacking:
     """Nodes with what this run has put on them."""
 
-    def __init__(self, nodes: NodeTable) -> None:
-        """Start with nothing placed."""
+    def __init__(self, nodes: NodeTable, *, alone: bool) -> None:
+        """Start with nothing placed; `alone` when no node will join these."""
         self.nodes = nodes
+        self._alone = alone
+        self.relied_on_alone = False
+        """Whether some place may have been found only because no node will join."""
         self.placements: list[tuple[Pod, int]] = []
         """Pod and node row, in order."""
         self._journal: list[int] = []
@@ -107,12 +110,14 @@ class NodePacking:
         """Return the least count of a node that the counter looks at; 0 once new hosts are counted.
 
         With `nodeTaintsPolicy: Honor` a node that is being emptied is not looked at, so the others may
-        take its pods (§12.3).
+        take its pods (§12.3). A node that joins them is empty at first.
         """
-        if counter.claim_counts.any():
+        if not self._alone:
             return 0
         looked_at = self._looked_at.get(counter)
         if looked_at is None:
             rows = [row for row in range(self.nodes.size) if counter.looks_at_node(self.nodes, row)]
             looked_at = self._looked_at[counter] = np.array(rows, dtype=np.int64)
-        return int(counter.node_counts[looked_at].min()) if looked_at.size else 0
+        emptiest = int(counter.node_counts[looked_at].min()) if looked_at.size else 0
+        self.relied_on_alone |= emptiest > 0
+        return emptiest

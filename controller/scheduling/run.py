@@ -71,8 +71,11 @@ def _runs(queue: Iterable[Pod], class_of: Mapping[str, PodClass]) -> Iterator[tu
 class Run:
     """Scratch of one run; mutable, never shared."""
 
-    def __init__(self, problem: Problem) -> None:
-        """Validate the pods and lay nodes, templates, counters and classes out."""
+    def __init__(self, problem: Problem, *, nodes_alone: bool = False) -> None:
+        """Validate the pods and lay nodes, templates, counters and classes out.
+
+        With `nodes_alone` pods may go where they fit only if no node joins (see `stands`).
+        """
         options, snapshot = problem.options, problem.snapshot
         self.problem = problem
         self.unplaced: list[tuple[Pod, _Outcome]] = []
@@ -92,7 +95,7 @@ class Run:
         policy = preference_policy_of(problem)
         self.classing = Classing(self.valid, snapshot, self.nodes, self.topology, policy)
         self.shapes = ShapeTable(len(self.resources), options.well_known)
-        self.on_nodes = NodePacking(self.nodes)
+        self.on_nodes = NodePacking(self.nodes, alone=nodes_alone)
         reservations = Reservations(self.pools.templates, options.reserved_mode)
         self.on_claims = ClaimPacking(self.shapes, len(self.resources), reservations)
         columns = {name: column for column, name in enumerate(self.resources)}
@@ -214,6 +217,11 @@ class Run:
         if count:
             return count
         return int(any(self.on_claims.open_new(pods[0], cls, variant, t) for t in self.pools.templates))
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing was placed on the assumption that no node joins, although some do."""
+        return not (self.on_nodes.relied_on_alone and self.on_claims.open.claims)
 
     def plan(self) -> Plan:
         """Freeze what was decided."""

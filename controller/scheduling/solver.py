@@ -29,8 +29,11 @@ def solve(
     `expired` ends the solve with what has been placed so far; `searched` ends the search for cheaper
     plans (see `search_limit`), asked between steps that take a second at most on 5,000 pods.
     """
-    run = Run(problem)
+    run = Run(problem, nodes_alone=True)
     run.drain(expired)
+    if not run.stands:
+        run = Run(problem)
+        run.drain(expired)
     plan = run.plan()
     if objective_of(problem) is Objective.COST and not plan.stats.timed_out:
         return cheaper_plan(problem, run, plan, lambda: expired() or searched())

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from controller.scheduling.plan import Plan, Problem
+from controller.scheduling.plan import Plan, PlannedClaim, Problem
 from controller.scheduling.podfields import PodAffinityTerm, TopologySpread
 from controller.scheduling.pods import Pod
 from controller.scheduling.requirements import Requirements
+from controller.scheduling.snapshot import StateNode
+from controller.scheduling.taints import Taint
 from framework.api import labels
 
 __all__ = ["check_pod_rules"]
@@ -25,7 +27,7 @@ class _Where:
 
     host: str
     values: dict[str, frozenset[str]]
-    taints: tuple[object, ...] = ()
+    taints: tuple[Taint, ...]
 
     def domains(self, key: str) -> frozenset[str]:
         return frozenset({self.host}) if key == labels.HOSTNAME else self.values.get(key, frozenset())
@@ -48,15 +50,13 @@ def check_pod_rules(problem: Problem, plan: Plan) -> Iterator[str]:
         if seat.planned:
             for term in seat.pod.affinity:
                 yield from _affinity(problem, seat, term, by_label)
-    yield from _spreads(problem, seats, by_label)
+    yield from _spreads(problem, plan, seats, by_label)
 
 
 def _seats(problem: Problem, plan: Plan) -> Iterator[_Seat]:
     asked = {pod.uid: pod for pod in problem.pods}
-    places = {}
+    places = {node.name: _node_place(node) for node in problem.snapshot.nodes}
     for node in problem.snapshot.nodes:
-        values = {key: frozenset({value}) for key, value in node.labels.items()}
-        places[node.name] = _Where(node.name, values)
         for pod in node.pods:
             active = pod.phase not in ("Succeeded", "Failed") and pod.deletion_timestamp is None
             if active and pod.uid not in asked:
@@ -64,15 +64,20 @@ def _seats(problem: Problem, plan: Plan) -> Iterator[_Seat]:
     for placement in plan.placements:
         yield _Seat(asked[placement.pod_uid], places[placement.node], planned=True)
     for number, claim in enumerate(plan.claims):
-        values = {
-            key: requirement.values
-            for key, requirement in claim.requirements.items()
-            if not requirement.complement
-        }
-        values |= {key: frozenset({value}) for key, value in claim.labels.items() if key not in values}
-        where = _Where(f"claim-{number}", values)
+        where = _claim_place(number, claim)
         for uid in claim.pods:
             yield _Seat(asked[uid], where, planned=True)
+
+
+def _node_place(node: StateNode) -> _Where:
+    values = {key: frozenset({value}) for key, value in node.labels.items()}
+    return _Where(node.name, values, node.taints)
+
+
+def _claim_place(number: int, claim: PlannedClaim) -> _Where:
+    concrete = {key: r.values for key, r in claim.requirements.items() if not r.complement}
+    chosen = {key: frozenset({value}) for key, value in claim.labels.items()}
+    return _Where(f"claim-{number}", {**chosen, **concrete}, claim.taints)
 
 
 class _Finder:
@@ -147,7 +152,7 @@ def _is_tied(problem: Problem, pod: Pod, other: Pod) -> bool:
     )
 
 
-def _spreads(problem: Problem, seats: list[_Seat], finder: _Finder) -> Iterator[str]:
+def _spreads(problem: Problem, plan: Plan, seats: list[_Seat], finder: _Finder) -> Iterator[str]:
     """Check groups in which every planned pod that counts carries the constraint itself.
 
     Other pods may come after the constrained ones and raise the skew without breaking a rule.
@@ -162,17 +167,17 @@ def _spreads(problem: Problem, seats: list[_Seat], finder: _Finder) -> Iterator[
         counted = [s for s in finder.selected(problem, mine[0].pod, term) if s.pod.namespace == namespace]
         own = {id(seat) for seat in mine}
         if all(id(seat) in own for seat in counted if seat.planned):
-            yield from _spread(problem, constraint, mine, counted)
+            yield from _spread(problem, _hosts(problem, plan), constraint, mine, counted)
 
 
 def _spread(
-    problem: Problem, constraint: TopologySpread, mine: list[_Seat], counted: list[_Seat]
+    problem: Problem, hosts: list[_Where], constraint: TopologySpread, mine: list[_Seat], counted: list[_Seat]
 ) -> Iterator[str]:
     key = constraint.topology_key
     counts: dict[str, int] = {}
     for seat in counted:
         domains = seat.where.domains(key)
-        if len(domains) == 1 and _looked_at(constraint, mine[0].pod, seat):
+        if len(domains) == 1 and _looked_at(constraint, mine[0].pod, seat.where):
             counts[min(domains)] = counts.get(min(domains), 0) + 1
     for seat in mine:
         domains = seat.where.domains(key)
@@ -180,7 +185,7 @@ def _spread(
             yield f"pod {seat.pod.key} is where {key} is unknown against its topology spread"
             continue
         if key == labels.HOSTNAME:
-            lowest = _emptiest_host(problem, seat.pod, counts) if constraint.honor_taints else 0
+            lowest = _emptiest_host(hosts, constraint, seat.pod, counts)
         else:
             eligible = _eligible(problem, seat.pod, key, counts)
             lowest = min((counts.get(domain, 0) for domain in eligible), default=0)
@@ -191,12 +196,12 @@ def _spread(
             yield f"pod {seat.pod.key}: {key} {sorted(domains)} has {most}, the emptiest has {lowest}"
 
 
-def _looked_at(constraint: TopologySpread, owner: Pod, seat: _Seat) -> bool:
+def _looked_at(constraint: TopologySpread, owner: Pod, where: _Where) -> bool:
     """Tell whether the place counts for the constraint, by the pod's own node affinity."""
     if not constraint.honor_affinity:
         return True
     terms = [owner.node_selector.union(term) for term in owner.required_terms] or [owner.node_selector]
-    return any(_may_hold(term, seat.where) for term in terms)
+    return any(_may_hold(term, where) for term in terms)
 
 
 def _may_hold(term: Requirements, where: _Where) -> bool:
@@ -218,15 +223,28 @@ def _eligible(problem: Problem, pod: Pod, key: str, counts: dict[str, int]) -> s
     return {value for value in found if any(key not in term or term[key].has(value) for term in terms)}
 
 
-def _emptiest_host(problem: Problem, pod: Pod, counts: dict[str, int]) -> int:
-    """The least count on a node that stays and whose taints the pod tolerates."""
+def _hosts(problem: Problem, plan: Plan) -> list[_Where]:
+    """Nodes that stay and nodes that join."""
     staying = [
-        node.name
+        node
         for node in problem.snapshot.nodes
         if not (node.marked_for_deletion or node.deleting or node.name in problem.options.excluded)
+    ]
+    joining = [_claim_place(number, claim) for number, claim in enumerate(plan.claims)]
+    return [*map(_node_place, staying), *joining]
+
+
+def _emptiest_host(hosts: list[_Where], constraint: TopologySpread, pod: Pod, counts: dict[str, int]) -> int:
+    """The least count on a host that the constraint looks at; 0 when a new one can always be made."""
+    if not constraint.honor_taints:
+        return 0
+    looked_at = [
+        counts.get(host.host, 0)
+        for host in hosts
+        if _looked_at(constraint, pod, host)
         and all(
             taint.effect == "PreferNoSchedule" or any(t.covers(taint) for t in pod.tolerations)
-            for taint in node.taints
+            for taint in host.taints
         )
     ]
-    return min((counts.get(name, 0) for name in staying), default=0)
+    return min(looked_at, default=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controller.scheduling import Taint
 from framework.api import labels
 from tests.controller.scheduling.builders import (
@@ -103,4 +105,17 @@ def test_a_group_starts_where_its_pods_on_open_claims_can_come_up() -> None:
     plan = solved(a_problem([plain, tied], types=types))
 
     assert {claim.zones for claim in plan.claims} == {("z-b",)}
+    assert plan.unplaced == ()
+
+
+@pytest.mark.parametrize(("others", "on_node"), [(0, 3), (1, 0)])
+def test_host_skew_is_measured_from_a_node_that_joins(others: int, on_node: int) -> None:
+    """Alone, the node that is fullest is the emptiest too; next to a new one it is not."""
+    rules = spread(labels.HOSTNAME, skew=1, nodeTaintsPolicy="Honor")
+    node = a_node(cpu=4, pods=tuple(pods(1, node="n1")))
+    big = pods(others, app="big", cpu="6")
+
+    plan = solved(a_problem([*(a_pod(f"new-{n}", **rules) for n in range(3)), *big], nodes=[node]))
+
+    assert len(plan.placements) == on_node
     assert plan.unplaced == ()
