@@ -48,7 +48,7 @@ def test_an_instance_terminated_behind_our_back_is_replaced(world: World) -> Non
 
 
 def test_a_controller_killed_between_launch_and_write_back_launches_once(world: World) -> None:
-    world.control.add_fault(Fault(service="ec2", action="CreateFleet", withheld_seconds=3.0, count=1))
+    world.control.add_fault(Fault(service="ec2", action="CreateFleet", withheld_seconds=15.0, count=1))
     began = len(world.control.requests(action="CreateFleet"))
     web = Workload(name="web", replicas=2)
     world.deploy(web)
