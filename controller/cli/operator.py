@@ -125,6 +125,8 @@ async def controllers(operator: Operator) -> Operated:
         *nodeclaims.build(shell, metered, repair=gates.node_repair, overlays=gates.node_overlay),
         *_provisioning(operator, metered, launcher),
         *(provisioning.build_static(shell, launcher, disruption_cost) if gates.static_capacity else ()),
+        *interruption.build(_queue(settings, operated), shell),
+        *(interruption.build_statuses(operated.parts.aws.ec2, shell) if gates.instance_status else ()),
         *found.specs,
     )
     return Operated(specs=specs, views={"decisions": found.decisions.to_json})

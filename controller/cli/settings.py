@@ -53,6 +53,7 @@ class FeatureGates:
     node_overlay: bool = False
     static_capacity: bool = False
     capacity_buffer: bool = False
+    instance_status: bool = False
 
     @classmethod
     def parse(cls, text: str) -> FeatureGates:

@@ -203,6 +203,7 @@ _EC2_READS = (
             name="describe_instances", idle=timedelta(milliseconds=100), longest=_WINDOW, max_items=500
         ),
     ),
+    _read("DescribeInstanceStatus", page_size=1000),
     _read("DescribeInstanceTypeOfferings", page_size=1000),
     _read("DescribeInstanceTypes", page_size=100),
     _read("DescribeLaunchTemplates", page_size=200),

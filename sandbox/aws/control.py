@@ -108,6 +108,18 @@ class Control:
         """Take spot instances back after the notice."""
         self._call("POST", "interrupt", {"instanceIds": list(instance_ids), "noticeSeconds": notice_seconds})
 
+    def impair(
+        self, instance_ids: Sequence[str], *, check: str = "", event: str = "", since_seconds: float = 0
+    ) -> None:
+        """Let instances fail the check `instance` or `system`, or schedule an event for them."""
+        body = {
+            "instanceIds": list(instance_ids),
+            "check": check,
+            "event": event,
+            "sinceSeconds": since_seconds,
+        }
+        self._call("POST", "impair", body)
+
     def inventory(self, *, region: str | None = None) -> dict[str, list[str]]:
         """Return the ids of live resources by kind."""
         found: dict[str, list[str]] = self._call("GET", "inventory", region=region)

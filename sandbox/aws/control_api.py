@@ -20,6 +20,7 @@ from sandbox.aws.account import empty
 from sandbox.aws.costs import costs
 from sandbox.aws.ec2 import states
 from sandbox.aws.ec2.launching import all_instances
+from sandbox.aws.ec2.records import Impairment
 from sandbox.aws.errors import Response
 from sandbox.aws.faults import Fault, Shortage
 from sandbox.aws.inventory import inventory
@@ -197,6 +198,17 @@ def _interrupt(ask: Ask) -> Any:
     return {}
 
 
+def _impair(ask: Ask) -> Any:
+    """Let instances fail a status check since so many seconds ago, or schedule an event for them."""
+    check, event = ask.body.get("check") or "", ask.body.get("event") or ""
+    if check not in ("", "instance", "system") or not (check or event):
+        raise BadRequest("field 'check' is 'instance' or 'system', or field 'event' names an event's code")
+    since = ask.world.now() - timedelta(seconds=float(ask.body.get("sinceSeconds", 0)))
+    for identifier in ask.body.get("instanceIds") or ():
+        ask.world.impairments[identifier] = Impairment(since=since, check=check, event=event)
+    return {}
+
+
 def _taken_back(world: World, instance: Any) -> Callable[[], None]:
     def end() -> None:
         states.begin_termination(world, instance, states.SPOT_TERMINATION)
@@ -237,6 +249,7 @@ ROUTES: Mapping[tuple[str, str], Callable[[Ask], Any]] = {
     ("POST", "event"): _event,
     ("POST", "faults"): _add_fault,
     ("POST", "ice"): _add_shortage,
+    ("POST", "impair"): _impair,
     ("POST", "interrupt"): _interrupt,
     ("POST", "nodes"): _set_nodes,
     ("POST", "parameter"): _parameter,

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from sandbox.aws.ec2.lifecycle import Lifecycle
-from sandbox.aws.ec2.records import CapacityReservation, InstanceRecord, PlacementGroup
+from sandbox.aws.ec2.records import CapacityReservation, Impairment, InstanceRecord, PlacementGroup
 from sandbox.aws.faults import Faults, Shortages
 from sandbox.aws.recorder import RequestLog
 
@@ -77,6 +77,8 @@ class World:
     """By instance id, until purged."""
     capacity_reservations: dict[str, CapacityReservation] = attrs.field(factory=dict)
     placement_groups: dict[str, PlacementGroup] = attrs.field(factory=dict)
+    impairments: dict[str, Impairment] = attrs.field(factory=dict)
+    """By instance id."""
     image_deprecations: dict[tuple[str, str], datetime] = attrs.field(factory=dict)
     """(region, image id) → instant."""
     prepared_regions: set[str] = attrs.field(factory=set)

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["CapacityReservation", "InstanceRecord", "PlacementGroup"]
+__all__ = ["CapacityReservation", "Impairment", "InstanceRecord", "PlacementGroup"]
 
 
 @attrs.define(kw_only=True)
@@ -73,3 +73,14 @@ class PlacementGroup:
     strategy: str
     partition_count: int | None = None
     spread_level: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Impairment:
+    """What is wrong with one instance."""
+
+    since: datetime
+    check: str = ""
+    """The failed check: "instance" or "system"; empty for none."""
+    event: str = ""
+    """Code of a scheduled event, such as "instance-retirement"; empty for none."""

@@ -14,6 +14,7 @@ from sandbox.aws.ec2.instances import InstanceActions
 from sandbox.aws.ec2.launch_templates import LaunchTemplateActions
 from sandbox.aws.ec2.network import NetworkActions
 from sandbox.aws.ec2.spot_prices import SpotPriceActions
+from sandbox.aws.ec2.statuses import StatusActions
 from sandbox.aws.world import World
 
 __all__ = ["install"]
@@ -21,6 +22,7 @@ __all__ = ["install"]
 
 class Ec2(
     InstanceActions,
+    StatusActions,
     InstanceTypeActions,
     LaunchTemplateActions,
     ImageActions,

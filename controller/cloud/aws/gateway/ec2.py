@@ -22,6 +22,7 @@ from controller.cloud.aws.gateway.records import (
     InstanceRecord,
     ReservationRecord,
     SecurityGroupRecord,
+    StatusRecord,
     SubnetRecord,
     TemplateRecord,
 )
@@ -248,6 +249,19 @@ class Ec2:
                 for item in group["Instances"]
             ]
             return tuple(sorted(found, key=lambda instance: instance.id))
+
+        return await self._caller.run(row, read)
+
+    async def statuses(self, filters: Sequence[Filter]) -> tuple[StatusRecord, ...]:
+        """Return the status checks of running instances that pass every filter, by id."""
+        row = call(Service.EC2, "DescribeInstanceStatus")
+
+        def read() -> tuple[StatusRecord, ...]:
+            pages = self._client.get_paginator("describe_instance_status").paginate(
+                Filters=_wire(filters), PaginationConfig=_page(row)
+            )
+            found = [parse.to_status(item) for page in pages for item in page["InstanceStatuses"]]
+            return tuple(sorted(found, key=lambda status: status.id))
 
         return await self._caller.run(row, read)
 

@@ -19,6 +19,7 @@ from controller.cloud.aws.gateway.records import (
     InstanceRecord,
     ReservationRecord,
     SecurityGroupRecord,
+    StatusRecord,
     SubnetRecord,
     TemplateRecord,
 )
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         CapacityReservationTypeDef,
         CreateFleetResultTypeDef,
         ImageTypeDef,
+        InstanceStatusSummaryTypeDef,
+        InstanceStatusTypeDef,
         InstanceTypeDef,
         InstanceTypeInfoTypeDef,
         LaunchTemplateAndOverridesResponseTypeDef,
@@ -45,6 +48,7 @@ __all__ = [
     "to_reservation",
     "to_security_group",
     "to_shape",
+    "to_status",
     "to_subnet",
     "to_template",
 ]
@@ -270,4 +274,25 @@ def _cards(raw: InstanceTypeInfoTypeDef) -> tuple[NetworkCard, ...]:
         )
         for card in raw.get("NetworkInfo", {}).get("NetworkCards", ())
         for baseline in (card.get("BaselineBandwidthInGbps"),)
+    )
+
+
+def to_status(raw: InstanceStatusTypeDef) -> StatusRecord:
+    """Return an instance's status checks."""
+    return StatusRecord(
+        id=raw["InstanceId"],
+        instance_failures=_failures(raw.get("InstanceStatus")),
+        system_failures=_failures(raw.get("SystemStatus")),
+        events=tuple(sorted(event["Code"] for event in raw.get("Events", ()) if "Code" in event)),
+    )
+
+
+def _failures(summary: InstanceStatusSummaryTypeDef | None) -> tuple[datetime, ...]:
+    details = (summary or {}).get("Details", ())
+    return tuple(
+        sorted(
+            each["ImpairedSince"]
+            for each in details
+            if each.get("Status") == "failed" and "ImpairedSince" in each
+        )
     )

@@ -19,6 +19,7 @@ __all__ = [
     "ProfileRecord",
     "ReservationRecord",
     "SecurityGroupRecord",
+    "StatusRecord",
     "SubnetRecord",
     "TemplateRecord",
 ]
@@ -93,6 +94,19 @@ class InstanceRecord:
     capacity_block: bool
     tenancy: str
     efa_interfaces: int
+
+
+@attrs.frozen(kw_only=True, slots=True)
+class StatusRecord:
+    """What EC2's checks say of one instance."""
+
+    id: str
+    instance_failures: tuple[datetime, ...] = ()
+    """Since when each failed check of the instance has failed."""
+    system_failures: tuple[datetime, ...] = ()
+    """The same of the host below it."""
+    events: tuple[str, ...] = ()
+    """Codes of scheduled events, such as `instance-retirement`."""
 
 
 @attrs.frozen(kw_only=True, slots=True)

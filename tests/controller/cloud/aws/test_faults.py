@@ -13,6 +13,7 @@ from controller.clock import SystemClock
 from controller.cloud import InsufficientCapacity
 from controller.cloud.aws import Surroundings
 from controller.cloud.aws.building import assemble
+from controller.cloud.aws.gateway import Filter
 from controller.cloud.aws.metrics import AwsMetrics
 from controller.kube import Key, kinds
 from controller.observability.metrics import Metrics
@@ -130,3 +131,25 @@ async def test_an_instance_that_never_joins_is_ended_with_its_claim(running: Run
 
 async def _version() -> str:
     return "v1.34.4"
+
+
+async def test_failed_status_checks_are_read_as_ec2_tells_them(world: World) -> None:
+    await world.resolve()
+    claims = [world.claim(claim_wire(f"web-{number}", ON_DEMAND, LARGE)) for number in range(3)]
+    made = await asyncio.gather(*(world.operator.provider.create(claim) for claim in claims))
+    ill, retired, well = (each.provider_id.rpartition("/")[2] for each in made)
+    world.control.set_timings(boot_seconds=0)
+    world.control.impair([ill], check="system", since_seconds=300)
+    world.control.impair([retired], event="instance-retirement")
+    ec2 = world.operator.parts.aws.ec2
+
+    for _ in range(100):
+        if {each.id for each in await ec2.statuses(())} == {ill, retired, well}:
+            break
+        await asyncio.sleep(0.1)
+    (failed,) = await ec2.statuses((Filter("system-status.status", ("impaired",)),))
+    (scheduled,) = await ec2.statuses((Filter("event.code", ("instance-retirement",)),))
+
+    assert (failed.id, len(failed.system_failures), failed.instance_failures) == (ill, 1, ())
+    assert (scheduled.id, scheduled.events) == (retired, ("instance-retirement",))
+    assert await ec2.statuses((Filter("instance-status.status", ("impaired",)),)) == ()
