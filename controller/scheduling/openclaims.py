@@ -1,7 +1,7 @@
 """The claims opened in a run, as rows (spec core/scheduling §11).
 
-Rows keep the order in which claims are tried: fewest pods first; of equals, the one that just got
-there, and unopened-since ones by age, which is what a stable re-sort after each placement gives.
+Rows keep the order in which claims are tried: fewest pods first; of equals, the one that has waited
+longest for a pod. The spec leaves ties open; taking turns mixes the pods best (docs/benchmarks.md).
 Mutable scratch of one run, private to the engine.
 """
 
@@ -101,7 +101,7 @@ class OpenClaims:
         claim.pods += pods
         self._sequence += len(pods)
         count = len(claim.pods)
-        key = count * _TIES + (row if count == 1 else _TIES // 2 - self._sequence)
+        key = count * _TIES + self._sequence
         if len(self.claims) <= FEW_CLAIMS:
             if count > len(pods):
                 del self.order[bisect_left(self.order, (int(self._keys[row]), row))]
@@ -129,7 +129,7 @@ class OpenClaims:
             others = keys.copy()
             others[claim.row] = REFUSED
             following = int(others.min())
-        return max(1, following // _TIES + 1 - len(claim.pods))
+        return max(1, following // _TIES - len(claim.pods))
 
     def shape_ids(self) -> NDArray[np.int32]:
         """Return the state of each row, (claims,) int32."""
