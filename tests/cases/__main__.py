@@ -33,7 +33,10 @@ def outcome(variant: Variant) -> tuple[str, list[str]]:
     for runner in RUNNERS:
         why = runner.unreachable(variant)
         if why is None:
-            faults = runner.run(variant)
+            try:
+                faults = runner.run(variant)
+            except Exception as exc:  # noqa: BLE001 - one case must not keep the others from being run
+                return "failed", [f"{type(exc).__name__}: {exc}"]
             return ("failed" if faults else "passed"), faults
         reasons.append(why)
     # A runner that knows the case's `when` says what else it lacks; the others only that it is not theirs.

@@ -40,7 +40,16 @@ FACTS = frozenset(
     {
         *("catalog", "now", "variants", "name", "objects", "settings", "aws", "subnets", "securityGroups"),
         *("capacityReservations", "images", "overlays", "clusterVpc", "fleetErrors", "policyConditions"),
-        *("roles", "parameters", "clusterName", "kubernetesVersion", "queue", "generator", "clock"),
+        *(
+            "roles",
+            "parameters",
+            "clusterName",
+            "kubernetesVersion",
+            "clusterVersion",
+            "queue",
+            "generator",
+            "clock",
+        ),
         *("instanceType", "callTable", "history", "queues"),
     }
 )
@@ -94,7 +103,9 @@ class AwsStage:
                 min_values_strict=settings.get("minValuesPolicy", "Strict") == "Strict",
             ),
             self.world.shell,
-            version=lambda: str(self.given.get("kubernetesVersion", "1.34")),
+            version=lambda: str(
+                self.given.get("clusterVersion", self.given.get("kubernetesVersion", "1.34"))
+            ),
         )
 
     def _use_catalogue(self) -> None:

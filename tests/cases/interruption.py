@@ -285,6 +285,14 @@ def _excluded(stage: _Interrupted, wanted: list[str]) -> str | None:
     return None
 
 
+def _excluded_now(stage: _Interrupted, wanted: list[str]) -> str | None:
+    """Check that these offerings are marked, given as type/zone/capacity type."""
+    marks = stage.operator.parts.unavailable
+    parts = [text.split("/") for text in wanted]
+    free = [each for each in parts if not marks.contains(CapacityType(each[2]), each[0], each[1])]
+    return f"not marked: {free}" if free else None
+
+
 def _events(stage: _Interrupted, wanted: list[str]) -> str | None:
     missing = sorted(set(wanted) - set(stage.world.events.reasons()))
     return f"no {missing} among {sorted(set(stage.world.events.reasons()))}" if missing else None
@@ -312,6 +320,7 @@ _CHECKS: Mapping[str, Callable[[_Interrupted, Any], str | None]] = {
     "nodeclaimsTotal": _total,
     "createdWithinSeconds": _created_within,
     "typesMustExcludeOffering": _excluded,
+    "offeringsUnavailable": _excluded_now,
     "events": _events,
     "queueNameResolved": _queue_name,
     "error": _error,
