@@ -23,7 +23,7 @@ from controller.cluster.objects import (
     admitted,
 )
 from controller.cluster.statenodes import Marks, is_marked, state_node
-from controller.cluster.store import Index, Store
+from controller.cluster.store import Index, Malformed, Store
 from controller.cluster.volumes import Volumes
 from controller.kube import Change, Key, Kind, WireObject, kinds
 from controller.scheduling import Buffer, Pod, PodDisruptionBudget, Resources, Snapshot, StateNode
@@ -213,6 +213,16 @@ class Mirror:
     def volumes(self) -> Volumes:
         """Return claims, volumes, storage classes and attach limits."""
         return self._volumes
+
+    @property
+    def malformed(self) -> tuple[Malformed, ...]:
+        """Return the objects of any kind that cannot be read as they are now."""
+        return tuple(each for store in self._stores.values() for each in store.malformed)
+
+    def on_malformed(self, listener: Callable[[], None]) -> None:
+        """Call the listener whenever the malformed objects are others."""
+        for store in self._stores.values():
+            store.on_malformed(listener)
 
     # How they belong together
 

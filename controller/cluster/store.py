@@ -8,16 +8,17 @@ and an object that was deleted does not come back by a late answer.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
+import attrs
 import structlog
 
 from controller.kube import Change, Key, Kind, WireObject
 from framework.api import CharpenteError
 
-__all__ = ["Index", "Store"]
+__all__ = ["Index", "Malformed", "Store"]
 
 T = TypeVar("T")
 Listener = Callable[[Change], None]
@@ -27,8 +28,19 @@ _GONE_KEPT: Final = 20_000
 """UIDs of deleted objects remembered against late answers."""
 
 
+@attrs.frozen(kw_only=True)
+class Malformed:
+    """An object that cannot be read, such as one that the CRD of an older version let pass."""
+
+    kind: Kind
+    key: Key
+    uid: str
+    problem: str
+    """What is wrong, for its owner."""
+
+
 class Store(Generic[T]):
-    """A `controller.kube.Sink` that keeps typed objects."""
+    """A `controller.kube.Sink` that keeps typed objects; malformed ones as they last could be read."""
 
     def __init__(self, kind: Kind, decode: Callable[[WireObject], T]) -> None:
         """Start empty and unsynced; `decode` raises CharpenteError or ValueError for bad objects."""
@@ -40,6 +52,8 @@ class Store(Generic[T]):
         self._uids: dict[Key, str] = {}
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._listeners: list[Listener] = []
+        self._malformed: dict[Key, Malformed] = {}
+        self._malformed_listeners: list[Callable[[], None]] = []
         self._synced = False
         self._installed = False
         self.heard_at = 0.0
@@ -65,6 +79,15 @@ class Store(Generic[T]):
         """Return the live objects of a cluster-scoped kind by name; a view, not a copy."""
         return MappingProxyType(self._by_name)
 
+    @property
+    def malformed(self) -> tuple[Malformed, ...]:
+        """Return the objects that cannot be read as they are now."""
+        return tuple(self._malformed.values())
+
+    def on_malformed(self, listener: Callable[[], None]) -> None:
+        """Call the listener whenever the malformed objects are others."""
+        self._malformed_listeners.append(listener)
+
     def get(self, name: str, namespace: str | None = None) -> T | None:
         """Return the object of that name, or None."""
         return self._objects.get(Key(name=name, namespace=namespace))
@@ -89,13 +112,11 @@ class Store(Generic[T]):
             return
         try:
             new = self._decode(obj)
-        except (CharpenteError, ValueError, KeyError, TypeError) as exc:
-            _log.error(
-                f"{self.kind.kind} cannot be read; its last readable state counts",
-                key=str(key),
-                error=str(exc),
-            )
+        except (CharpenteError, ValueError, KeyError, TypeError, AttributeError) as exc:
+            problem = str(exc) if isinstance(exc, CharpenteError) else f"{type(exc).__name__}: {exc}"
+            self._take_malformed(Malformed(kind=self.kind, key=key, uid=uid, problem=problem))
             return
+        self._forget_malformed({key})
         old = self._objects.get(key)
         self._objects[key], self._versions[key], self._uids[key] = new, version, uid
         if key.namespace is None:
@@ -107,6 +128,7 @@ class Store(Generic[T]):
         meta = obj["metadata"]
         key = _key(meta)
         self._remember_gone(meta["uid"])
+        self._forget_malformed({each.key for each in self.malformed if each.uid == meta["uid"]})
         if self._uids.get(key) == meta["uid"]:
             self._drop(key)
 
@@ -117,6 +139,7 @@ class Store(Generic[T]):
         for key in stale:
             self._remember_gone(self._uids[key])
             self._drop(key)
+        self._forget_malformed({each.key for each in self.malformed if each.uid not in uids})
         self._synced = self._installed = True
 
     def heard(self, at: float) -> None:
@@ -127,6 +150,7 @@ class Store(Generic[T]):
         """Drop everything: the kind is not installed."""
         for key in tuple(self._objects):
             self._drop(key)
+        self._forget_malformed(set(self._malformed))
         self._synced, self._installed = True, False
 
     def _drop(self, key: Key) -> None:
@@ -134,6 +158,26 @@ class Store(Generic[T]):
         self._by_name.pop(key.name, None)
         del self._versions[key], self._uids[key]
         self._tell(Change(self.kind, old, None))
+
+    def _take_malformed(self, found: Malformed) -> None:
+        if self._malformed.get(found.key) == found:
+            return
+        _log.error(
+            f"{self.kind.kind} cannot be read; its last readable state counts",
+            key=str(found.key),
+            error=found.problem,
+        )
+        self._malformed[found.key] = found
+        self._tell_of_malformed()
+
+    def _forget_malformed(self, keys: Set[Key]) -> None:
+        if self._malformed.keys() & keys:
+            self._malformed = {key: each for key, each in self._malformed.items() if key not in keys}
+            self._tell_of_malformed()
+
+    def _tell_of_malformed(self) -> None:
+        for listener in self._malformed_listeners:
+            listener()
 
     def _remember_gone(self, uid: str) -> None:
         self._gone[uid] = None

@@ -26,6 +26,7 @@ from controller.nodeclaims.initialization import Initialization
 from controller.nodeclaims.launch import Launch
 from controller.nodeclaims.lifecycle import Lifecycle
 from controller.nodeclaims.liveness import Liveness
+from controller.nodeclaims.malformed import MalformedObjects
 from controller.nodeclaims.nodepools import PoolCounter, PoolHash, PoolReadiness, PoolValidation
 from controller.nodeclaims.overlays import OverlayValidation
 from controller.nodeclaims.podevents import PodEvents, event_keys
@@ -56,6 +57,7 @@ def build(
         *_ends(shell, provider, ending),
         *_claims(shell, provider),
         *_pools(shell, health),
+        _malformed(shell),
     )
     if overlays:
         judge = OverlayValidation(shell.mirror, shell.writer, shell.clock)
@@ -186,8 +188,15 @@ def _pools(shell: Shell, health: RegistrationHealth) -> tuple[ControllerSpec, ..
             ),
             workers=1,
         ),
-        ControllerSpec(reconciler=PoolCounter(mirror, writer, shell.metrics), watches=(_POOL,), workers=few),
+        ControllerSpec(
+            reconciler=PoolCounter(mirror, writer, shell.metrics, shell.clock), watches=(_POOL,), workers=few
+        ),
     )
+
+
+def _malformed(shell: Shell) -> ControllerSpec:
+    told = MalformedObjects(shell.mirror, shell.client, shell.recorder, shell.clock)
+    return ControllerSpec(reconciler=told, wakers=(told.connect,), singleton=True, workers=1)
 
 
 def _repair(shell: Shell, provider: Provider, ending: Ending) -> ControllerSpec:

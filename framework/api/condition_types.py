@@ -21,6 +21,7 @@ class PoolCondition(StrEnum):
     NODE_CLASS_READY = "NodeClassReady"
     NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
     REGISTRATION_PAUSED = "RegistrationPaused"
+    ROLLOUT_COMPLETE = "RolloutComplete"
     READY = "Ready"
 
 
@@ -41,6 +42,7 @@ class BufferCondition(StrEnum):
 
     READY_FOR_PROVISIONING = "ReadyForProvisioning"
     PROVISIONING = "Provisioning"
+    VALIDATION_SUCCEEDED = "ValidationSucceeded"
 
 
 @attrs.frozen
@@ -57,6 +59,9 @@ _ROOT: Final = (
     ConditionState("Ready", "True", ("Ready",), "All dependents are True at this generation."),
     ConditionState("Ready", "False", ("UnhealthyDependents",), "A dependent is False; the message names it."),
     ConditionState("Ready", "Unknown", ("ReconcilingDependents",), "A dependent is still being looked at."),
+)
+_MALFORMED: Final = ConditionState(
+    "ValidationSucceeded", "False", ("Malformed",), "It cannot be read; its last readable state counts."
 )
 CONDITIONS: Final[Mapping[str, tuple[ConditionState, ...]]] = {
     "NodePool": (
@@ -80,6 +85,9 @@ CONDITIONS: Final[Mapping[str, tuple[ConditionState, ...]]] = {
             ("RegistrationFailed",),
             "Too many in a row did not: nothing is launched for a while, then one node until one registers.",
         ),
+        ConditionState("RolloutComplete", "True", ("RolloutComplete",), "No node differs from the pool."),
+        ConditionState("RolloutComplete", "False", ("NodesDrifted",), "The message says how many do."),
+        _MALFORMED,
         *_ROOT,
     ),
     "NodeClaim": (
@@ -125,11 +133,13 @@ CONDITIONS: Final[Mapping[str, tuple[ConditionState, ...]]] = {
             "VolumesDetached", "False", ("TerminationGracePeriodElapsed",), "Time was up; they stay behind."
         ),
         ConditionState("InstanceTerminating", "True", ("InstanceTerminating",), "EC2 ends the instance."),
+        _MALFORMED,
     ),
     "NodeOverlay": (
         ConditionState("ValidationSucceeded", "True", ("ValidationSucceeded",), "The overlay is in force."),
         ConditionState("ValidationSucceeded", "False", ("RuntimeValidation",), "The message says why."),
         ConditionState("ValidationSucceeded", "False", ("Conflict",), "Another overlay of the same weight."),
+        _MALFORMED,
         *_ROOT,
     ),
     "EC2NodeClass": (
@@ -160,12 +170,14 @@ CONDITIONS: Final[Mapping[str, tuple[ConditionState, ...]]] = {
         ConditionState(
             "ValidationSucceeded", "Unknown", ("DependenciesNotReady",), "Another condition is Unknown."
         ),
+        _MALFORMED,
         *_ROOT,
     ),
     "SchedulingConfig": (
         ConditionState("Ready", "True", ("Ready",), "The config governs the pools in status.nodePools."),
         ConditionState("Ready", "False", ("Conflict",), "An older config governs one of the pools."),
         ConditionState("Ready", "False", ("ScheduleInvalid",), "A headroom's schedule is no schedule."),
+        _MALFORMED,
     ),
     "CapacityBuffer": (
         ConditionState("ReadyForProvisioning", "True", ("Resolved",), "The shape of the pods is known."),
@@ -182,6 +194,7 @@ CONDITIONS: Final[Mapping[str, tuple[ConditionState, ...]]] = {
             ("RequiresNewCapacity", "NotReadyForProvisioning", "BufferEmpty"),
             "It is not, or none is asked for.",
         ),
+        _MALFORMED,
     ),
 }
 """States of every condition by kind, in reading order."""

@@ -52,6 +52,7 @@ class ClaimCondition(StrEnum):
     DRAINED = "Drained"
     VOLUMES_DETACHED = "VolumesDetached"
     INSTANCE_TERMINATING = "InstanceTerminating"
+    VALIDATION_SUCCEEDED = "ValidationSucceeded"
 
 
 @attrs.frozen(kw_only=True)
