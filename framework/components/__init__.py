@@ -17,6 +17,7 @@ from framework.components.network import NatMode, Network, NetworkArgs
 from framework.components.node_role import NodeKind, NodeRole, NodeRoleArgs
 from framework.components.pools import Manifest, Pools, PoolsArgs
 from framework.components.spot_role import SpotRole, SpotRoleArgs
+from framework.components.teardown import Teardown, TeardownArgs
 
 __all__ = [
     "Cluster",
@@ -43,4 +44,6 @@ __all__ = [
     "PoolsArgs",
     "SpotRole",
     "SpotRoleArgs",
+    "Teardown",
+    "TeardownArgs",
 ]

@@ -1,9 +1,9 @@
 """The pools: NodePools, node classes, overlays and scheduling configs.
 
 Called by the programs in `stacks/`. Owns reading and checking manifests and their
-order: a pool comes after its node class and goes before it, so that `destroy` waits
-for the nodes while the controller still runs. Custom resources are declared one by
-one, which a preview can do before the definitions exist.
+order: a pool comes after its node class and goes before it, so that taking a pool out
+waits for its nodes. Custom resources are declared one by one, which a preview can do
+before the definitions exist. The end of the whole stack is `teardown`'s.
 """
 
 from __future__ import annotations
@@ -103,7 +103,6 @@ class Pools(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _declare(self, manifest: Manifest, needs: Sequence[pulumi.Resource]) -> pulumi.Resource:
-        """No `deleted_with` the cluster: a pool that is not deleted leaves its instances running."""
         raw = manifest.raw
         resource: pulumi.Resource = k8s.apiextensions.CustomResource(
             manifest.logical_name,

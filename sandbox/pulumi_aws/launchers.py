@@ -44,6 +44,8 @@ class PulumiHome:
             folder.mkdir(parents=True, exist_ok=True)
         _link(self.programs / "pulumi", engine)
         _script(self.programs / "pulumi-language-python", "sandbox.language_host")
+        # The engine's name for what runs dynamic resources; the SDK's wheel has no script for it.
+        _script(self.programs / "pulumi-resource-pulumi-python", "pulumi.dynamic")
         aws = self._plugin("aws", version("pulumi-aws"))
         _script(aws / "pulumi-resource-aws", "sandbox.pulumi_aws")
         kubernetes = self._plugin("kubernetes", version("pulumi-kubernetes"))

@@ -18,6 +18,7 @@ from typing import Any, Self
 import attrs
 
 from framework.api import UserError
+from framework.api.duration import Duration
 from framework.components.controller_identity import IdentityKind
 from framework.components.controller_settings import ControllerSettings
 from framework.components.kubeconfig import TokenCommand
@@ -174,6 +175,12 @@ class StackConfig:
     )
     node_pools: str = _key(
         "karpenter/nodepools", _text, "a folder", "Manifests of the pools, relative to the folder stacks/."
+    )
+    drain_timeout: Duration = _key(  # noqa: RUF009 (makes a field, like the others)
+        Duration("10m"),
+        Duration,
+        "a duration such as 10m",
+        "How long `destroy` lets budgets hold pods back before nodes are ended all the same.",
     )
     tags: Mapping[str, str] = _key({}, _text_map, "a map of texts", "Tags for everything that can have tags.")
     token_command: TokenCommand = _key(  # noqa: RUF009 (makes a field, like the others)

@@ -11,7 +11,7 @@ from importlib.metadata import version
 import pulumi
 import pulumi_kubernetes as k8s
 
-from framework.components import Controller, ControllerArgs, Crds, Pools, PoolsArgs
+from framework.components import Controller, ControllerArgs, Crds, Pools, PoolsArgs, Teardown, TeardownArgs
 from framework.components.kubeconfig import kubeconfig
 from framework.components.role_names import node_role_name
 from stacks.programs.account import Account, current_account, stack_config
@@ -45,7 +45,8 @@ def declare_controller(config: StackConfig, account: Account, foundation: Founda
     if foundation.control_plane is None:
         check_discovery(manifests, config.cluster_name)
     settings = config.controller_settings()
-    provider = _provider(config, account, foundation)
+    access = _kubeconfig(config, account, foundation)
+    provider = _provider(access, foundation)
 
     gates = frozenset(name for name, on in settings.feature_gates.items() if on)
     crds = Crds("crds", _in_cluster(provider, foundation), gates)
@@ -68,22 +69,29 @@ def declare_controller(config: StackConfig, account: Account, foundation: Founda
             pulumi.ResourceOptions(depends_on=[*foundation.needs, *crds.resources]),
         ),
     )
-    Pools(
-        "pools",
-        PoolsArgs(manifests=manifests),
-        pulumi.ResourceOptions(provider=provider),
-        needs=[*crds.resources, controller.deployment, *foundation.needs, *foundation.pools_need],
+    needs = [*crds.resources, controller, *foundation.needs, *foundation.pools_need]
+    pools = Pools("pools", PoolsArgs(manifests=manifests), _in_cluster(provider, foundation), needs=needs)
+    Teardown(
+        "teardown",
+        TeardownArgs(
+            cluster_name=config.cluster_name,
+            region=account.region,
+            kubeconfig=access,
+            namespace=controller.namespace,
+            patience=config.drain_timeout,
+        ),
+        pulumi.ResourceOptions(depends_on=[pools, *needs]),
     )
     pulumi.export("namespace", controller.namespace)
     pulumi.export("serviceAccount", controller.service_account)
 
 
 def _in_cluster(provider: k8s.Provider, foundation: Foundation) -> pulumi.ResourceOptions:
-    """For what needs no removal of its own when the whole cluster goes."""
+    """For what goes with the whole cluster; nodes are taken down before that, by `Teardown`."""
     return pulumi.ResourceOptions(provider=provider, deleted_with=foundation.control_plane)
 
 
-def _provider(config: StackConfig, account: Account, foundation: Foundation) -> k8s.Provider:
+def _kubeconfig(config: StackConfig, account: Account, foundation: Foundation) -> pulumi.Input[str]:
     cluster = foundation.cluster
     built = pulumi.Output.all(cluster.endpoint, cluster.certificate_authority).apply(
         lambda found: kubeconfig(
@@ -93,9 +101,13 @@ def _provider(config: StackConfig, account: Account, foundation: Foundation) -> 
             command=config.token_command.arguments(config.cluster_name, account.region),
         )
     )
+    return config.kubeconfig or built
+
+
+def _provider(access: pulumi.Input[str], foundation: Foundation) -> k8s.Provider:
     return k8s.Provider(
         "kubernetes",
-        kubeconfig=config.kubeconfig or built,
-        cluster_identifier=cluster.arn,
+        kubeconfig=access,
+        cluster_identifier=foundation.cluster.arn,
         enable_server_side_apply=True,
     )

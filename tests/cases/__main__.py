@@ -13,17 +13,29 @@ from types import ModuleType
 
 import structlog
 
-from tests.cases import disruption, iac_check, interruption, launching, lifecycle, nodeclass, provision
+from tests.cases import (
+    claimlife,
+    disruption,
+    iac,
+    iac_check,
+    interruption,
+    launching,
+    lifecycle,
+    nodeclass,
+    provision,
+)
 from tests.cases.files import Variant, variants_in
 
 RUNNERS: tuple[ModuleType, ...] = (
     provision,
     disruption,
     lifecycle,
+    claimlife,
     nodeclass,
     launching,
     interruption,
     iac_check,
+    iac,
 )
 
 

@@ -20,6 +20,15 @@ class Registered:
     type: str
     name: str
     inputs: Mapping[str, Any]
+    urn: str = ""
+    parent: str = ""
+    """URN."""
+    dependencies: frozenset[str] = frozenset()
+    """URNs, by `depends_on` and by inputs."""
+    deleted_with: str = ""
+    """URN."""
+    provider: str = ""
+    """URN and id of the provider, as the engine writes it."""
 
 
 @attrs.define
@@ -29,9 +38,15 @@ class Recorder(pulumi.runtime.Mocks):  # type: ignore[misc]  # the SDK's base is
     roles: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     """IAM roles that exist → their tags."""
     registered: list[Registered] = attrs.field(factory=list)
+    calls: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    """Answers to look-ups by token, beside those about roles."""
+    preview: bool = False
+    """Whether what is not an input is unknown yet."""
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         self.registered.append(Registered(type=args.typ, name=args.name, inputs=dict(args.inputs)))
+        if self.preview:
+            return "", dict(args.inputs)
         state = {"arn": f"arn:aws:mock:::{args.name}", "name": args.inputs.get("name", args.name)}
         if args.typ == "aws:eks/cluster:Cluster":
             state |= {
@@ -49,7 +64,23 @@ class Recorder(pulumi.runtime.Mocks):  # type: ignore[misc]  # the SDK's base is
             return {"names": list(self.roles), "arns": list(self.roles), "id": "x"}
         if args.token == "aws:iam/getRole:getRole":
             return {"tags": dict(self.roles[args.args["name"]]), "id": "x"}
+        if args.token in self.calls:
+            return dict(self.calls[args.token])
         raise AssertionError(f"unexpected call of {args.token}")
+
+    def before(self, found: Registered) -> frozenset[str]:
+        """URNs of everything that is made before a resource: what it needs, and what those need in turn."""
+        by_urn = {each.urn: each for each in self.registered}
+        seen: set[str] = set()
+        todo = [*found.dependencies, found.parent, _urn(found.provider)]
+        while todo:
+            urn = todo.pop()
+            if urn in seen or urn not in by_urn:
+                continue
+            seen.add(urn)
+            each = by_urn[urn]
+            todo += [*each.dependencies, each.parent, _urn(each.provider)]
+        return frozenset(seen)
 
     def of(self, kind: str) -> list[Registered]:
         """Everything of a type, by the last part of its token."""
@@ -65,17 +96,48 @@ class Recorder(pulumi.runtime.Mocks):  # type: ignore[misc]  # the SDK's base is
         return found
 
 
-def declared(program: Callable[[], object], recorder: Recorder, *, preview: bool = False) -> Recorder:
-    """Run a program to its end, in a preview or not.
+class _Monitor(mocks.MockMonitor):  # type: ignore[misc]  # the SDK's base is untyped
+    """The SDK's monitor in memory, which also notes how resources hang together."""
+
+    def RegisterResource(self, request: Any) -> Any:
+        answer = super().RegisterResource(request)
+        recorder: Recorder = self.mocks
+        above = [each.deleted_with for each in recorder.registered if each.urn == request.parent != ""]
+        for place, found in enumerate(recorder.registered):
+            if (found.type, found.name, found.urn) == (request.type, request.name, ""):
+                recorder.registered[place] = attrs.evolve(
+                    found,
+                    urn=answer.urn,
+                    parent=request.parent,
+                    dependencies=frozenset(request.dependencies),
+                    deleted_with=request.deletedWith or "".join(above),  # the engine hands it down too
+                    provider=request.provider,
+                )
+        return answer
+
+
+def _urn(provider: str) -> str:
+    return provider.rpartition("::")[0]
+
+
+def declared(
+    program: Callable[[], object],
+    recorder: Recorder,
+    *,
+    preview: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> Recorder:
+    """Run a program to its end, in a preview or not, under a stack's configuration.
 
     In a thread of its own, whose event loop and whose Pulumi globals end with it.
     """
+    recorder.preview = preview
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        thread.submit(_run, program, recorder, preview).result()
+        thread.submit(_run, program, recorder, dict(config or {})).result()
     return recorder
 
 
-def _run(program: Callable[[], object], recorder: Recorder, preview: bool) -> None:
+def _run(program: Callable[[], object], recorder: Recorder, config: dict[str, str]) -> None:
     made: list[asyncio.AbstractEventLoop] = []
     fresh = asyncio.new_event_loop
 
@@ -88,7 +150,8 @@ def _run(program: Callable[[], object], recorder: Recorder, preview: bool) -> No
         asyncio.set_event_loop(loop)
         try:
             settings.reset_options()
-            pulumi.runtime.set_mocks(recorder, preview=preview)
+            pulumi.runtime.set_mocks(recorder, preview=recorder.preview, monitor=_Monitor(recorder))
+            pulumi.runtime.set_all_config(config)
             pulumi.runtime.test(lambda: program() and None)()
         finally:
             settings.reset_options()
