@@ -5,7 +5,7 @@ Private to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 import numpy as np
@@ -250,6 +250,9 @@ class ClaimPacking:
         start = self._start(template)
         if start is None or not all(rule.host(0) for rule in variant.host_rules):
             return False
+        return any(self._open_from(each, pod, cls, variant) for each in self._steered(start, variant))
+
+    def _open_from(self, start: ClaimShape, pod: Pod, cls: PodClass, variant: Variant) -> bool:
         for rules in variant.rules:
             moved = rules.move(start, self.shapes)
             if moved is None:
@@ -261,18 +264,24 @@ class ClaimPacking:
                     return True
         return False
 
+    def _steered(self, start: ClaimShape, variant: Variant) -> Iterable[ClaimShape]:
+        """Return the states to open in, best first, as the pool's SchedulingConfig has it."""
+        steering = start.template.steering
+        return (start,) if steering is None else steering.starts(start, variant, self.open, self.shapes)
+
+    def openings(self, start: ClaimShape, variant: Variant) -> tuple[ClaimShape, ...]:
+        """Return the states that a claim for such a pod may now be opened in, for explanations."""
+        return tuple(self._steered(start, variant))
+
     def _start(self, template: Template) -> ClaimShape | None:
         return self.shapes.intern(template, template.requirements, template.allowed())
 
     def open_guided(self, pod: Pod, cls: PodClass, variant: Variant, start: ClaimShape) -> OpenClaim | None:
         """Open a claim from a given state for the pod, as a planned bin; None when it cannot be."""
-        moved = variant.rules[0].move(start, self.shapes)
-        if moved is None or not all(rule.host(0) for rule in variant.host_rules):
+        if not all(rule.host(0) for rule in variant.host_rules):
             return None
-        self._narrowings.clear()
-        for shape in self._narrowed(moved, variant):
-            if (move := self._opening(shape, cls)) is not None:
-                self._open(start, move, pod, cls, variant)
+        for each in self._steered(start, variant):
+            if self._open_from(each, pod, cls, variant):
                 return self.open.claims[-1]
         return None
 

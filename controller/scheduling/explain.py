@@ -91,6 +91,8 @@ class Explainer:
         if (limit := self._limit(cls, variant, template)) is not None:
             return limit
         shape = self._run.shapes.intern(template, template.requirements, allowed)
+        if shape is not None and (steered := self._steered(cls, variant, shape)) is not None:
+            return steered
         moved = None if shape is None else rules.move(shape, self._run.shapes)
         if moved is None:
             return type_reason(self._run.resources, template, rules.requirements, cls.request)
@@ -142,6 +144,20 @@ class Explainer:
                 ] or list(ledger.resources)
                 return self._limit_reason(ledger, blocking)
         return None
+
+    def _steered(self, cls: PodClass, variant: Variant, start: ClaimShape) -> Reason | None:
+        """The share of spot, when it alone keeps the pod from a new claim."""
+        steering = start.template.steering
+        if steering is None or not self._holds(cls, variant, start):
+            return None
+        openings = self._run.on_claims.openings(start, variant)
+        if any(self._holds(cls, variant, each) for each in openings):
+            return None
+        return steering.refusal()
+
+    def _holds(self, cls: PodClass, variant: Variant, start: ClaimShape) -> bool:
+        moved = variant.rules[0].move(start, self._run.shapes)
+        return moved is not None and moved.holds(list(cls.request))
 
     def _limit_reason(self, ledger: Ledger, names: list[str]) -> Reason:
         if ledger.paused is not None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
+import attrs
 import numpy as np
 
 from controller.scheduling.breaker import launch_slots
@@ -23,6 +24,7 @@ from controller.scheduling.requirements import Requirements
 from controller.scheduling.resources import Resources, add
 from controller.scheduling.selectors import LabelSelector
 from controller.scheduling.snapshot import StateNode
+from controller.scheduling.steering import Steering
 from controller.scheduling.taints import Taint
 from controller.scheduling.templates import DaemonLoad, Template, template_requirements
 from framework.api import labels
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 _SEARCH_LIMIT = timedelta(seconds=2)
+_WHOLE = 100
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - 3.11
 
 
@@ -114,16 +117,24 @@ class PoolSet:
         )
 
 
+@attrs.define
+class _Shared:
+    """What the templates of one config have in common, by config."""
+
+    ledgers: dict[str, Ledger] = attrs.field(factory=dict)
+    steerings: dict[str, Steering] = attrs.field(factory=dict)
+
+
 def make_templates(problem: Problem, resources: Sequence[str]) -> PoolSet:
     """Return the templates of every usable pool: by weight descending, then name descending."""
     result = PoolSet()
-    ledgers: dict[str, Ledger] = {}
+    shared = _Shared()
     usable = [pool for pool in problem.snapshot.pools if _is_usable(pool, problem, result)]
     for pool in sorted(
         sorted(usable, key=lambda p: p.name, reverse=True), key=lambda p: -(p.spec.weight or 0)
     ):
         try:
-            template = _template(len(result.templates), pool, problem, resources, ledgers)
+            template = _template(len(result.templates), pool, problem, resources, shared)
         except ValueError as exc:
             result.refuse(pool, f"its requirements cannot be read: {exc}")
             continue
@@ -160,7 +171,7 @@ def _table(
 
 
 def _template(
-    index: int, pool: NodePool, problem: Problem, resources: Sequence[str], ledgers: dict[str, Ledger]
+    index: int, pool: NodePool, problem: Problem, resources: Sequence[str], shared: _Shared
 ) -> Template:
     options, snapshot = problem.options, problem.snapshot
     config = governing_config(pool, snapshot.scheduling_configs)
@@ -182,7 +193,8 @@ def _template(
         daemons=daemons,
         room=room,
         sound=np.logical_and(table.sound, (room >= 0).all(axis=1)),
-        ledgers=_ledgers(pool, config, problem, ledgers),
+        ledgers=_ledgers(pool, config, problem, shared.ledgers),
+        steering=_steering(config, problem, shared.steerings) if config else None,
         min_values_policy=(config.spec.min_values_policy if config else None) or options.min_values_policy,
         node_cost=float(config.spec.node_cost) if config else 0.0,
     )
@@ -198,11 +210,36 @@ def _ledgers(
     if config is not None and config.spec.limits:
         owner = f"SchedulingConfig/{config.name}"
         if owner not in known:
-            configs = problem.snapshot.scheduling_configs
-            governed = {p.name for p in problem.snapshot.pools if governing_config(p, configs) is config}
-            known[owner] = Ledger(owner, parse_resources(config.spec.limits), _usage(governed, problem))
+            used = _usage(_governed(config, problem), problem)
+            known[owner] = Ledger(owner, parse_resources(config.spec.limits), used)
         ledgers.append(known[owner])
     return tuple(ledgers)
+
+
+def _governed(config: SchedulingConfig, problem: Problem) -> set[str]:
+    configs = problem.snapshot.scheduling_configs
+    return {pool.name for pool in problem.snapshot.pools if governing_config(pool, configs) is config}
+
+
+def _steering(config: SchedulingConfig, problem: Problem, known: dict[str, Steering]) -> Steering | None:
+    """Return what the config says about where capacity goes, one for all its pools."""
+    share, balance = int(config.spec.spot.max_share.rstrip("%")), config.spec.zone_balance
+    if share == _WHOLE and balance is None:
+        return None
+    if config.name not in known:
+        governed = _governed(config, problem)
+        staying = (
+            node for node in problem.snapshot.nodes if node.pool in governed and not _leaves(node, problem)
+        )
+        skew = None if balance is None else balance.max_skew_percent
+        known[config.name] = Steering(
+            f"SchedulingConfig/{config.name}", max_share=share, max_skew=skew, nodes=staying
+        )
+    return known[config.name]
+
+
+def _leaves(node: StateNode, problem: Problem) -> bool:
+    return node.marked_for_deletion or node.deleting or node.name in problem.options.excluded
 
 
 def _breaker(pool: NodePool, problem: Problem) -> Iterator[Ledger]:

@@ -28,6 +28,7 @@ class ReasonCode(StrEnum):
     UNKNOWN_LABEL = "UnknownLabel"
     LIMITS = "Limits"
     REGISTRATION_PAUSED = "RegistrationPaused"
+    SPOT_SHARE = "SpotShare"
     RESOURCES = "Resources"
     OFFERINGS = "Offerings"
     INSTANCE_TYPES = "InstanceTypes"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -21,6 +22,9 @@ from controller.scheduling.taints import Taint, tolerates
 from framework.api import labels
 from framework.api.nodepool import NodePool
 from framework.api.requirement_spec import Operator
+
+if TYPE_CHECKING:
+    from controller.scheduling.steering import Steering
 
 __all__ = ["DaemonLoad", "Template", "hard_taints", "template_requirements"]
 
@@ -125,6 +129,8 @@ class Template:
     min_values_policy: MinValuesPolicy
     node_cost: float = 0.0
     """USD per hour added to each node's price."""
+    steering: Steering | None = None
+    """Where new claims may go; None when no SchedulingConfig minds."""
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from controller.scheduling.pods import Pod
 from controller.scheduling.requirements import Requirement, Requirements
 from controller.scheduling.snapshot import StateNode
 from controller.scheduling.taints import Taint, Toleration
+from controller.scheduling.verifyconfigs import check_configs
 from controller.scheduling.verifypods import check_pod_rules
 from framework.api import labels
 from framework.api.nodepool import NodePool
@@ -35,6 +36,7 @@ def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
         *_claims(problem, plan, pods),
         *_limits(problem, plan),
         *_paused(problem, plan),
+        *check_configs(problem, plan),
         *check_pod_rules(problem, plan),
     )
 

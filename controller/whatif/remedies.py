@@ -67,6 +67,10 @@ REMEDIES: Final[Mapping[StrEnum, Remedy]] = {
         "Repair what keeps its nodes from joining: image, user data, network, access entry. A changed "
         "NodePool or node class is tried at once.",
     ),
+    ReasonCode.SPOT_SHARE: Remedy(
+        "The pod can only run on spot, of which its SchedulingConfig allows no more beside what there is.",
+        "Raise spec.spot.maxShare, or let the pod or its NodePool use on-demand capacity.",
+    ),
     ReasonCode.RESOURCES: Remedy(
         "No allowed instance type, or no existing node, leaves as much as the pod requests.",
         "Request less, or allow larger instance types in the NodePool's requirements.",
