@@ -16,13 +16,13 @@ from controller.nodeclaims.malformed import MalformedObjects
 from controller.observability import Metrics
 from framework.api import crds
 from sandbox.kubernetes import Api, ControlPlane
-from tests.controller.fakes.objects import a_claim, a_node_class, a_pod, a_pool
+from tests.controller.fakes.objects import CLASS, a_claim, a_node_class, a_pod, a_pool
 from tests.controller.fakes.tasks import beside
 from tests.controller.fakes.world import World
 
 LOOK = "object.malformed"
 OVERLAY = {"metadata": {"name": "o"}, "spec": {"requirements": [], "price": "0.1"}}
-CONFIG = {"metadata": {"name": "c"}, "spec": {"nodeCost": 0.01}}
+CONFIG = {"metadata": {"name": "c"}, "spec": {"nodeClassRef": CLASS}}
 
 
 def verdict(obj: WireObject) -> tuple[str, str] | None:
