@@ -26,7 +26,15 @@ from controller.cluster.statenodes import Marks, is_marked, state_node
 from controller.cluster.store import Index, Malformed, Store
 from controller.cluster.volumes import Volumes
 from controller.kube import Change, Key, Kind, WireObject, kinds
-from controller.scheduling import Buffer, Pod, PodDisruptionBudget, Resources, Snapshot, StateNode
+from controller.scheduling import (
+    Buffer,
+    Pod,
+    PodDisruptionBudget,
+    Resources,
+    Snapshot,
+    StateNode,
+    governing_config,
+)
 from controller.scheduling.pods import is_terminal
 from controller.scheduling.resources import add
 from framework.api import (
@@ -162,6 +170,14 @@ class Mirror:
     def scheduling_configs(self) -> Mapping[str, SchedulingConfig]:
         """Return the SchedulingConfigs by name."""
         return self._configs.by_name
+
+    def config_of(self, pool: NodePool) -> SchedulingConfig | None:
+        """Return the config that governs the pool, or None."""
+        return governing_config(pool, self._configs.by_name.values())
+
+    def governed_by(self, config: SchedulingConfig) -> tuple[NodePool, ...]:
+        """Return the pools that a config governs, by name."""
+        return tuple(pool for _, pool in sorted(self.pools.items()) if self.config_of(pool) is config)
 
     @property
     def buffers(self) -> Mapping[Key, CapacityBuffer]:

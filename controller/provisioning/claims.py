@@ -6,7 +6,7 @@ claim, its name, and the last look at the pool's limits; planning is over when t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Final
 
@@ -16,7 +16,8 @@ from controller.cluster import Mirror, class_label
 from controller.kube import AlreadyExists, Client, WireObject, kinds
 from controller.observability import Metrics
 from controller.observability.logs import ref
-from controller.scheduling import PlannedClaim, Resources
+from controller.scheduling import PlannedClaim, Requirements
+from controller.scheduling.resources import add
 from framework.api import (
     NODEPOOL_HASH_VERSION,
     CharpenteError,
@@ -26,6 +27,9 @@ from framework.api import (
     NodePool,
     ObjectMeta,
     OwnerReference,
+    Quantity,
+    RequirementSpec,
+    SchedulingConfig,
     Taint,
     TaintEffect,
     format_resources,
@@ -35,7 +39,7 @@ from framework.api import (
     parse_resources,
 )
 
-__all__ = ["ClaimWriter", "LimitsExceeded", "to_nodeclaim"]
+__all__ = ["ClaimWriter", "LimitsExceeded", "RequirementsExclude", "to_nodeclaim"]
 
 _log: Final = structlog.get_logger("controller")
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -48,6 +52,10 @@ _SHOWN_TYPES: Final = 5
 
 class LimitsExceeded(CharpenteError):
     """The pool already uses more than its limits allow, so nothing is created."""
+
+
+class RequirementsExclude(CharpenteError):
+    """A pool and its SchedulingConfig allow nothing together, so nothing is created."""
 
 
 def to_nodeclaim(planned: PlannedClaim, pool: NodePool) -> NodeClaim:
@@ -69,13 +77,16 @@ def to_nodeclaim(planned: PlannedClaim, pool: NodePool) -> NodeClaim:
     return NodeClaim(metadata=_metadata(pool, planned.labels, annotations), spec=spec)
 
 
-def _static_nodeclaim(pool: NodePool) -> NodeClaim:
-    """Return the claim of a static pool, straight from its template (spec core/scheduling §17)."""
+def _static_nodeclaim(pool: NodePool, config: SchedulingConfig | None) -> NodeClaim:
+    """Return the claim of a static pool, straight from its template (spec core/scheduling §17).
+
+    Raises RequirementsExclude when nothing satisfies both the pool and its SchedulingConfig.
+    """
     template = pool.spec.template
     spec = _spec(
         pool,
         NodeClaimSpec(
-            requirements=template.spec.requirements,
+            requirements=_static_requirements(pool, config),
             taints=template.spec.taints,
             startup_taints=template.spec.startup_taints,
         ),
@@ -83,6 +94,19 @@ def _static_nodeclaim(pool: NodePool) -> NodeClaim:
     return NodeClaim(
         metadata=_metadata(pool, template.metadata.labels, template.metadata.annotations), spec=spec
     )
+
+
+def _static_requirements(pool: NodePool, config: SchedulingConfig | None) -> tuple[RequirementSpec, ...]:
+    own = pool.spec.template.spec.requirements
+    if config is None or not config.spec.requirements:
+        return own
+    mine, theirs = Requirements.from_specs(own), Requirements.from_specs(config.spec.requirements)
+    if not mine.intersects(theirs):
+        raise RequirementsExclude(
+            f"NodePool/{pool.name}: its requirements and those of SchedulingConfig {config.name} exclude "
+            "each other; widen one of them"
+        )
+    return mine.union(theirs).to_specs()
 
 
 def _spec(pool: NodePool, spec: NodeClaimSpec) -> NodeClaimSpec:
@@ -159,8 +183,11 @@ class ClaimWriter:
         return name
 
     async def launch_static(self, pool: NodePool, *, reason: str) -> str:
-        """Create a claim from a static pool's template and return its name. Raises KubeError."""
-        name = await self._create(_static_nodeclaim(pool), pool)
+        """Create a claim from a static pool's template and return its name.
+
+        Raises LimitsExceeded, RequirementsExclude, KubeError.
+        """
+        name = await self._create(_static_nodeclaim(pool, self._mirror.config_of(pool)), pool)
         self._metrics.claims.created.labels(
             reason=reason, nodepool=pool.name, min_values_relaxed="false"
         ).inc()
@@ -183,12 +210,19 @@ class ClaimWriter:
         )
 
     def _check_limits(self, pool: NodePool) -> None:
-        """Look at what the pool uses now: somebody else may have grown it since the plan was made."""
-        limits = parse_resources(pool.spec.limits)
-        used: Resources = self._mirror.usage(pool.name) if limits else {}
+        """Look at what is used now: somebody else may have grown it since the plan was made."""
+        self._check(f"NodePool/{pool.name}", pool.spec.limits, (pool,))
+        config = self._mirror.config_of(pool)
+        if config is not None:
+            governed = self._mirror.governed_by(config)
+            self._check(f"SchedulingConfig/{config.name}", config.spec.limits, governed)
+
+    def _check(self, owner: str, given: Mapping[str, Quantity], pools: Iterable[NodePool]) -> None:
+        limits = parse_resources(given)
+        used = add(*(self._mirror.usage(pool.name) for pool in pools)) if limits else {}
         over = sorted(name for name, limit in limits.items() if used.get(name, 0) > limit)
         if over:
-            raise LimitsExceeded(f"NodePool/{pool.name}: usage of {', '.join(over)} exceeds the limit")
+            raise LimitsExceeded(f"{owner}: usage of {', '.join(over)} exceeds the limit")
 
 
 def _named(claim: NodeClaim, name: str) -> WireObject:

@@ -94,6 +94,7 @@ class StaticProvisioning:
         wanted = pool.spec.replicas - len(count.active)
         limit = parse_resources(pool.spec.limits).get("nodes")
         granted = wanted if limit is None else min(wanted, limit - count.total)
+        granted = min(granted, self._shared(pool, granted))
         slots = launch_slots(pool, self._clock.now())
         if slots is not None and slots - count.unregistered < granted:
             granted = slots - count.unregistered
@@ -104,6 +105,14 @@ class StaticProvisioning:
         launches = (self._launcher.launch_static(pool, reason="provisioned") for _ in range(granted))
         await asyncio.gather(*launches)
         return _EVERY
+
+    def _shared(self, pool: NodePool, wanted: int) -> int:
+        """Return how many of the wanted nodes the limit leaves that the pool shares with others."""
+        config = self._mirror.config_of(pool)
+        limit = parse_resources(config.spec.limits).get("nodes") if config is not None else None
+        if config is None or limit is None:
+            return wanted
+        return limit - sum(_Count.of(self._mirror, each).total for each in self._mirror.governed_by(config))
 
 
 @attrs.frozen(kw_only=True, eq=False)

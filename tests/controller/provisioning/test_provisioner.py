@@ -268,3 +268,13 @@ async def test_headroom_triggers_rounds(world: World, config: dict[str, Any], ag
     requeue = await HeadroomTrigger(world.mirror, batcher).reconcile(Key(name="default"))
 
     assert (requeue.after == timedelta(seconds=10)) is again
+
+
+async def test_a_config_over_its_shared_limit_creates_nothing(world: World, round: Round) -> None:
+    limits = {"metadata": {"name": "c"}, "spec": {"nodeClassRef": CLASS, "limits": {"cpu": "1"}}}
+    world.api.put(kinds.SCHEDULINGCONFIG, limits)
+    world.api.put(kinds.NODECLAIM, a_claim())
+    await world.launched()
+
+    with pytest.raises(LimitsExceeded, match="SchedulingConfig/c: usage of cpu"):
+        await round.writer.launch_static(world.mirror.pools["default"], reason="provisioned")

@@ -9,8 +9,9 @@ import pytest
 from controller.disruption.costs import disruption_cost
 from controller.kube import Key, Requeue, kinds
 from controller.provisioning import ClaimWriter, build_static
+from controller.provisioning.claims import RequirementsExclude
 from framework.api import labels
-from tests.controller.fakes.objects import a_node, a_pod, a_pool
+from tests.controller.fakes.objects import CLASS, a_claim, a_node, a_pod, a_pool
 from tests.controller.fakes.world import World, ago
 
 
@@ -124,3 +125,40 @@ async def test_a_paused_pool_tries_one_node_after_the_pause() -> None:
     await pool.grow()
 
     assert (during, len(pool.claims)) == (0, 1)
+
+
+def a_config(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "c"}, "spec": {"nodeClassRef": CLASS, **spec}}
+
+
+async def test_claims_follow_the_requirements_of_the_config_too() -> None:
+    pool = Pool(1)
+    arm = {"key": labels.ARCH, "operator": "In", "values": ["arm64"]}
+    pool.world.api.put(kinds.SCHEDULINGCONFIG, a_config(requirements=[arm]))
+
+    await pool.grow()
+
+    assert pool.world.claim(pool.claims[0])["spec"]["requirements"] == [arm]
+
+
+async def test_a_config_that_excludes_the_pool_is_named() -> None:
+    amd = {"key": labels.ARCH, "operator": "In", "values": ["amd64"]}
+    pool = Pool(1, template={"requirements": [amd]})
+    arm = {"key": labels.ARCH, "operator": "In", "values": ["arm64"]}
+    pool.world.api.put(kinds.SCHEDULINGCONFIG, a_config(requirements=[arm]))
+
+    with pytest.raises(RequirementsExclude, match="NodePool/default: its requirements and those of"):
+        await pool.grow()
+
+    assert pool.claims == []
+
+
+async def test_the_node_limit_that_pools_share_is_never_exceeded() -> None:
+    pool = Pool(3)
+    pool.world.api.put(kinds.NODEPOOL, a_pool("other"))
+    pool.world.api.put(kinds.SCHEDULINGCONFIG, a_config(limits={"nodes": "2"}))
+    pool.world.api.put(kinds.NODECLAIM, a_claim("other-a", metadata={"labels": {labels.NODEPOOL: "other"}}))
+
+    await pool.grow()
+
+    assert len(pool.claims) == 2
