@@ -5,8 +5,9 @@ Instead each instance carries a digest of what its claim asked for. When the pro
 answer was lost) between CreateFleet and the write of the claim's status, the next attempt for the claim
 first takes an instance with its digest that no claim has and nobody was given. Claims with equal
 digests are interchangeable, so it does not matter which takes which; what is left over is ended by the
-garbage collection. The search costs one DescribeInstances and happens only when it can matter: for
-claims older than this process, and after an answer that was lost.
+garbage collection. An instance that carries the claim's name, which is tagged on once it has registered,
+is the claim's as well: its status was lost. The search costs one DescribeInstances and happens only when
+it can matter: for claims older than this process, and after an answer that was lost.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Adoption:
             recorded = {instance_id(text) for text in self._recorded()}
             for record in listed:
                 if (
-                    record.tags.get(labels.LAUNCH_TAG) == digest
+                    _was_for(record, claim, digest)
                     and record.state in _USABLE
                     and record.id not in recorded
                     and not self.is_given(record.id)
@@ -82,6 +83,11 @@ class Adoption:
                     self.give(record.id, uid)
                     return record
         return None
+
+
+def _was_for(record: InstanceRecord, claim: NodeClaim, digest: str) -> bool:
+    """Tell whether an instance was launched for what the claim asks for, or carries the claim's name."""
+    return digest == record.tags.get(labels.LAUNCH_TAG) or claim.name == record.tags.get(labels.NODECLAIM_TAG)
 
 
 def _could_be_for(record: InstanceRecord, created: datetime | None) -> bool:

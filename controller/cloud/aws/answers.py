@@ -15,8 +15,9 @@ from controller.cloud.aws.launcher import Launched
 from controller.cloud.aws.providerid import provider_id
 from controller.cloud.provider import Instance
 from controller.scheduling import CapacityType, InstanceType, Resources
-from framework.api import EC2NODECLASS_HASH_VERSION, ec2nodeclass_hash, labels
+from framework.api import EC2NODECLASS_HASH_VERSION, labels
 from framework.api.ec2nodeclass import EC2NodeClass, ReservationType
+from framework.api.hashes import ec2nodeclass_document
 
 __all__ = ["adopted", "capacity_type_of", "launched", "listed"]
 
@@ -34,8 +35,10 @@ def capacity_type_of(record: InstanceRecord, *, reserved_capacity: bool) -> Capa
 
 
 def _annotations(node_class: EC2NodeClass) -> dict[str, str]:
+    document = ec2nodeclass_document(node_class)
     found = {
-        labels.NODECLASS_HASH: ec2nodeclass_hash(node_class),
+        labels.NODECLASS_HASH: document.hash,
+        labels.NODECLASS_HASH_DOCUMENT: document.text,
         labels.NODECLASS_HASH_VERSION: EC2NODECLASS_HASH_VERSION,
     }
     if node_class.status.instance_profile:

@@ -13,9 +13,9 @@ from framework.api import (
     ClaimCondition,
     NodeClaim,
     conditions,
-    ec2nodeclass_hash,
     labels,
 )
+from framework.api.hashes import HashedDocument, ec2nodeclass_document
 
 __all__ = ["HashReconciler"]
 
@@ -35,9 +35,9 @@ class HashReconciler:
         node_class = self._mirror.ec2nodeclass(key.name)
         if node_class is None or node_class.metadata.deletion_timestamp is not None:
             return Requeue()
-        digest = ec2nodeclass_hash(node_class)
+        document = ec2nodeclass_document(node_class)
         wanted = {
-            labels.NODECLASS_HASH: digest,
+            labels.NODECLASS_HASH: document.hash,
             labels.NODECLASS_HASH_VERSION: EC2NODECLASS_HASH_VERSION,
         }
         stored = node_class.metadata.annotations
@@ -46,7 +46,7 @@ class HashReconciler:
             for claim in list(self._mirror.claims.values()):
                 reference = self._mirror.class_ref(claim)
                 if reference is not None and reference.name == key.name:
-                    await self._migrate(claim, digest)
+                    await self._migrate(claim, document)
         if any(stored.get(name) != value for name, value in wanted.items()):
             answer = await self._client.patch(
                 kinds.EC2NODECLASS, key.name, {"metadata": {"annotations": wanted}}
@@ -54,13 +54,16 @@ class HashReconciler:
             self._mirror.apply(kinds.EC2NODECLASS, answer)
         return Requeue()
 
-    async def _migrate(self, claim: NodeClaim, digest: str) -> None:
+    async def _migrate(self, claim: NodeClaim, document: HashedDocument) -> None:
         stored = claim.metadata.annotations
         if stored.get(labels.NODECLASS_HASH_VERSION) == EC2NODECLASS_HASH_VERSION:
             return
         notes = {labels.NODECLASS_HASH_VERSION: EC2NODECLASS_HASH_VERSION}
         if conditions.get(claim.status.conditions, ClaimCondition.DRIFTED) is None:
-            notes[labels.NODECLASS_HASH] = digest
+            notes |= {
+                labels.NODECLASS_HASH: document.hash,
+                labels.NODECLASS_HASH_DOCUMENT: document.text,
+            }
         try:
             answer = await self._client.patch(
                 kinds.NODECLAIM, claim.metadata.name, {"metadata": {"annotations": notes}}

@@ -43,6 +43,7 @@ class OfferingMetrics:
             node_class = self._mirror.ec2nodeclass(name)
             if node_class is None:
                 continue
+            await self._parts.types.prepare(node_class)
             try:
                 types = self._parts.types.resolve(node_class)
             except CloudError:

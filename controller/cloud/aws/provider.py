@@ -24,6 +24,7 @@ from controller.cloud.aws.ttl import TtlCache
 from controller.cloud.provider import (
     CloudError,
     CreateFailed,
+    Drifted,
     Instance,
     InsufficientCapacity,
     NodeClaimNotFound,
@@ -35,6 +36,7 @@ from controller.kube.kinds import EC2NODECLASS
 from controller.scheduling import InstanceType
 from framework.api import ConditionStatus, NodeClaim, NodePool, conditions, labels
 from framework.api.ec2nodeclass import AmiFamily, EC2NodeClass
+from framework.api.schedulingconfig import DriftSource
 
 __all__ = ["AwsProvider"]
 
@@ -227,21 +229,24 @@ class AwsProvider:
             if reservation is not None and claim.status.provider_id == provider_id:
                 self._types.reserved.ended(reservation)
 
-    async def drift_reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
-        """Return the first of the provider's drift reasons, or None.
+    async def drift(
+        self, claim: NodeClaim, pool: NodePool, *, ignored: frozenset[DriftSource] = frozenset()
+    ) -> Drifted | None:
+        """Return the first way in which the instance is not what the class asks for, or None.
 
         Raises: NodeClaimNotFound, CloudError.
         """
         node_class = self._class(pool.spec.template.spec.node_class_ref.name)
         if node_class is None or not claim.status.provider_id:
             return None
-        static = drift.static_drift(claim, node_class)
-        if static is not None:
-            return static.value
-        kind = claim.metadata.labels.get(labels.INSTANCE_TYPE, "")
-        image = drift.image_drift(claim, node_class, self._types.find(node_class, kind))
-        if image is not None:
-            return image.value
-        record = await self._record(claim.status.provider_id)
-        found = drift.instance_drift(record, node_class, reserved_capacity=self._settings.reserved_capacity)
-        return None if found is None else found.value
+        found = None
+        if DriftSource.NODE_CLASS not in ignored:
+            found = drift.static_drift(claim, node_class)
+        if found is None and DriftSource.AMI not in ignored:
+            kind = claim.metadata.labels.get(labels.INSTANCE_TYPE, "")
+            found = drift.image_drift(claim, node_class, self._types.find(node_class, kind))
+        if found is None:
+            record = await self._record(claim.status.provider_id)
+            reserved = self._settings.reserved_capacity
+            found = drift.instance_drift(record, node_class, reserved_capacity=reserved, ignored=ignored)
+        return found

@@ -221,7 +221,7 @@ async def test_a_node_whose_reservation_ended_is_on_demand_and_has_not_drifted()
     await scene.reconcile("nodeclass", "default")
     await scene.reconcile("capacityreservation.capacitytype")
     found = scene.world.mirror.claims["web-1"]
-    (drift,) = await scene.wait([scene.operator.provider.drift_reason(found, a_pool())])
+    (drift,) = await scene.wait([scene.operator.provider.drift(found, a_pool())])
 
     assert found.metadata.labels[labels.CAPACITY_TYPE] == "on-demand"
     assert labels.CAPACITY_RESERVATION_ID not in found.metadata.labels
@@ -239,11 +239,10 @@ async def test_a_reservation_that_the_class_no_longer_selects_is_drift() -> None
 
     await scene.clock.advance(61)
     await scene.reconcile("nodeclass", "default")
-    (drift,) = await scene.wait(
-        [scene.operator.provider.drift_reason(scene.world.mirror.claims["web-1"], a_pool())]
-    )
+    (drift,) = await scene.wait([scene.operator.provider.drift(scene.world.mirror.claims["web-1"], a_pool())])
 
-    assert drift == "CapacityReservationDrift"
+    assert drift is not None
+    assert drift.reason == "CapacityReservationDrift"
 
 
 def overlay(scene: Scene, name: str = "m6i.large", **spec: Any) -> None:

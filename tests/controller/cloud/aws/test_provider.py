@@ -254,22 +254,22 @@ async def test_a_node_that_fits_its_class_has_not_drifted(world: World) -> None:
     )
     settled = api.mirror.claims[launched["metadata"]["name"]]
 
-    fresh = await provider.drift_reason(settled, pool)
+    fresh = await provider.drift(settled, pool)
     other = attrs.evolve(settled, status=attrs.evolve(settled.status, image_id="ami-old"))
-    old_image = await provider.drift_reason(other, pool)
+    old_image = await provider.drift(other, pool)
     await api.patch(kinds.EC2NODECLASS, "default", {"status": {"securityGroups": [{"id": "sg-new"}]}})
-    other_groups = await provider.drift_reason(settled, pool)
+    other_groups = await provider.drift(settled, pool)
     await api.patch(
         kinds.EC2NODECLASS, "default", {"metadata": {"annotations": {labels.NODECLASS_HASH: "1"}}}
     )
-    other_hash = await provider.drift_reason(settled, pool)
+    other_hash = await provider.drift(settled, pool)
 
-    assert (fresh, old_image, other_groups, other_hash) == (
-        None,
-        "AMIDrift",
-        "SecurityGroupDrift",
-        "NodeClassDrift",
-    )
+    assert fresh is None
+    assert old_image == Drifted(reason="AMIDrift", message=f"image: ami-old → {settled.status.image_id}")
+    assert other_groups is not None
+    assert (other_groups.reason, other_groups.message.endswith(" → sg-new")) == ("SecurityGroupDrift", True)
+    assert other_hash is not None
+    assert other_hash.reason == "NodeClassDrift"
 
 
 async def test_a_registered_instance_is_named_after_its_node(world: World) -> None:
