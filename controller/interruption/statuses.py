@@ -60,6 +60,8 @@ _FORCED: Final = frozenset({"instance_status", "system_status"})
 class _Trouble:
     instance: str
     category: str
+    events: tuple[str, ...] = attrs.field(default=(), eq=False)
+    """Codes of scheduled events."""
 
 
 class InstanceStatusReconciler:
@@ -95,10 +97,10 @@ class InstanceStatusReconciler:
         for each in sorted(ours - self._seen, key=lambda trouble: (trouble.instance, trouble.category)):
             self._unhealthy.labels(category=each.category).inc()
         self._seen = ours
-        for instance, category in _first(troubles).items():
+        for instance, trouble in _first(troubles).items():
             claim = claims.get(instance)
             if claim is not None:
-                await self._end(claim, category)
+                await self._end(claim, trouble)
         return Requeue(_EVERY)
 
     async def _ask(self) -> tuple[_Trouble, ...]:
@@ -107,7 +109,7 @@ class InstanceStatusReconciler:
         for category, question in _QUESTIONS.items():
             for record in await self._ec2.statuses((question,)):
                 if self._counts(record, category):
-                    found.append(_Trouble(record.id, category))
+                    found.append(_Trouble(record.id, category, record.events))
         return tuple(found)
 
     def _counts(self, record: StatusRecord, category: str) -> bool:
@@ -123,12 +125,13 @@ class InstanceStatusReconciler:
             if (identifier := instance_id(claim.status.provider_id or "")) and self._mirror.is_ours(claim)
         }
 
-    async def _end(self, claim: NodeClaim, category: str) -> None:
+    async def _end(self, claim: NodeClaim, trouble: _Trouble) -> None:
         """Delete the claim; where its node is lost, without waiting for pods and volumes."""
         if claim.deleting:
             return
         try:
-            if category in _FORCED and labels.TERMINATION_TIMESTAMP not in claim.metadata.annotations:
+            forced = trouble.category in _FORCED
+            if forced and labels.TERMINATION_TIMESTAMP not in claim.metadata.annotations:
                 stamp = {labels.TERMINATION_TIMESTAMP: self._clock.now().strftime(_STAMP)}
                 marked = await self._client.patch(
                     kinds.NODECLAIM, claim.metadata.name, {"metadata": {"annotations": stamp}}
@@ -139,12 +142,16 @@ class InstanceStatusReconciler:
             return
         if answer.get("kind") == kinds.NODECLAIM.kind:
             self._mirror.apply(kinds.NODECLAIM, answer)
-        self._tell(claim, category)
+        self._tell(claim, trouble)
 
-    def _tell(self, claim: NodeClaim, category: str) -> None:
+    def _tell(self, claim: NodeClaim, trouble: _Trouble) -> None:
         regarding = [ObjectRef.of(kinds.NODECLAIM, claim.metadata)]
         regarding += [ObjectRef.of(kinds.NODE, node.metadata) for node in self._mirror.nodes_of(claim)]
-        message = f"EC2 reports {category.replace('_', ' ')} trouble of the instance; the node is ended"
+        what = {
+            "instance_status": "the instance fails EC2's instance checks",
+            "system_status": "the instance's host fails EC2's system checks",
+        }.get(trouble.category, f"EC2 has scheduled {', '.join(trouble.events)} for the instance")
+        message = f"Node is ended: {what}"
         self._recorder.publish(
             *(
                 Event(regarding=each, reason="InstanceUnhealthy", type=EventType.WARNING, message=message)
@@ -153,11 +160,11 @@ class InstanceStatusReconciler:
         )
 
 
-def _first(troubles: Iterable[_Trouble]) -> dict[str, str]:
-    """Return the first category of each instance."""
-    found: dict[str, str] = {}
+def _first(troubles: Iterable[_Trouble]) -> dict[str, _Trouble]:
+    """Return the first trouble of each instance."""
+    found: dict[str, _Trouble] = {}
     for each in troubles:
-        found.setdefault(each.instance, each.category)
+        found.setdefault(each.instance, each)
     return found
 
 

@@ -106,7 +106,8 @@ class InstanceTypes:
         """Work out ahead what `resolve` is slow at, letting others run in between."""
         async with self._preparing:
             key = self._key(node_class)
-            if self._bases.get(key) is not None or not self._catalogue.ready:
+            known = self._bases.get(key) is not None
+            if known or not self._catalogue.ready or not node_class.status.subnets:
                 return
             rules, labelling = self._rules(node_class)
             found = []

@@ -99,6 +99,7 @@ async def test_a_scheduled_event_ends_the_node_in_the_ordinary_way(scene: Scene)
 
     assert scene.going
     assert labels.TERMINATION_TIMESTAMP not in scene.metadata.get("annotations", {})
+    assert "instance-retirement" in scene.world.events.seen[0].message
 
 
 async def test_trouble_is_counted_once_until_it_is_over(scene: Scene) -> None:
