@@ -54,7 +54,7 @@ def _statement_findings(statement: Statement) -> tuple[Finding, ...]:
 
 
 def _unscoped(sid: str, statement: Statement) -> tuple[Finding, ...]:
-    writes = [name for name in statement.actions if not name.split(":", 1)[1].startswith(_READ_VERBS)]
+    writes = [name for name in statement.actions if not name.partition(":")[2].startswith(_READ_VERBS)]
     if writes:
         names = ", ".join(writes)
         return (

@@ -24,3 +24,12 @@ def test_a_read_that_aws_cannot_limit_is_accepted() -> None:
     statement = Statement(sid=Sid.PRICING_READ, actions=("pricing:GetProducts",), resources=("*",))
 
     assert wildcards(Document(statements=(statement,))) == ()
+
+
+def test_everything_on_everything_is_two_findings() -> None:
+    found = wildcards(Document(statements=(Statement(actions=("*",), resources=("*",)),)))
+
+    assert [finding.problem for finding in found] == [
+        "action * has a wildcard",
+        "* on every resource",
+    ]
