@@ -11,6 +11,8 @@ from framework.components.controller import Controller, ControllerArgs
 from framework.components.controller_identity import ControllerIdentity, ControllerIdentityArgs, Irsa
 from framework.components.controller_settings import ControllerSettings
 from framework.components.crds import Crds
+from framework.components.endpoints import Endpoints, EndpointsArgs
+from framework.components.fargate_capacity import FargateCapacity, FargateCapacityArgs
 from framework.components.first_capacity import FirstCapacity, FirstCapacityArgs
 from framework.components.interruption_queue import InterruptionQueue, InterruptionQueueArgs
 from framework.components.network import NatMode, Network, NetworkArgs
@@ -28,6 +30,10 @@ __all__ = [
     "ControllerIdentityArgs",
     "ControllerSettings",
     "Crds",
+    "Endpoints",
+    "EndpointsArgs",
+    "FargateCapacity",
+    "FargateCapacityArgs",
     "FirstCapacity",
     "FirstCapacityArgs",
     "InterruptionQueue",

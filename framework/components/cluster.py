@@ -18,6 +18,8 @@ from framework.iam.trust import cluster_trust
 
 _CLUSTER_POLICY = "AmazonEKSClusterPolicy"
 _ADMIN_POLICY = "arn:{partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+CREATE_KEY = "create"
+_KEY_DELETION_DAYS = 7
 _LOG_TYPES = ("api", "audit", "authenticator")
 _ADDONS_BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 """Add-ons that nodes need to become ready; they are DaemonSets and wait for no node."""
@@ -36,6 +38,8 @@ class ClusterArgs:
     """Who may reach the public endpoint; empty for a private endpoint alone."""
     admin_principals: Mapping[str, str] = attrs.field(factory=dict)
     """Short name → ARN of those who administer the cluster besides its creator."""
+    secrets_key: str | None = None
+    """KMS key with which Secrets are encrypted: an ARN, `create`, or None for AWS's own."""
     log_retention_days: int | None = 30
     """How long control plane logs are kept; None switches them off."""
     tags: Mapping[str, str] = attrs.field(factory=dict)
@@ -98,6 +102,7 @@ class Cluster(pulumi.ComponentResource):
     def _control_plane(self, role: aws.iam.Role, before: Sequence[pulumi.Resource]) -> aws.eks.Cluster:
         args = self._args
         public = bool(args.public_access_cidrs)
+        key = self._secrets_key()
         return aws.eks.Cluster(
             f"{self._name}-control-plane",
             name=args.cluster_name,
@@ -112,11 +117,30 @@ class Cluster(pulumi.ComponentResource):
             access_config=aws.eks.ClusterAccessConfigArgs(
                 authentication_mode="API", bootstrap_cluster_creator_admin_permissions=True
             ),
+            encryption_config=None
+            if key is None
+            else aws.eks.ClusterEncryptionConfigArgs(
+                provider=aws.eks.ClusterEncryptionConfigProviderArgs(key_arn=key), resources=["secrets"]
+            ),
             bootstrap_self_managed_addons=False,
             enabled_cluster_log_types=list(_LOG_TYPES) if args.log_retention_days is not None else None,
             tags={**args.tags, labels.DISCOVERY_TAG: args.cluster_name},
             opts=pulumi.ResourceOptions(parent=self, depends_on=before),
         )
+
+    def _secrets_key(self) -> pulumi.Input[str] | None:
+        if self._args.secrets_key != CREATE_KEY:
+            return self._args.secrets_key
+        key = aws.kms.Key(
+            f"{self._name}-secrets",
+            description=f"Secrets of the EKS cluster {self._args.cluster_name}",
+            enable_key_rotation=True,
+            deletion_window_in_days=_KEY_DELETION_DAYS,
+            tags=dict(self._args.tags),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        arn: pulumi.Output[str] = key.arn
+        return arn
 
     def _discovery_tag(self) -> None:
         """Exactly one group carries the tag: the one EKS makes, which joins nodes and control plane."""
@@ -146,12 +170,15 @@ class Cluster(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions(parent=entry),
             )
 
-    def addon(self, addon: str, depends_on: Sequence[pulumi.Resource] = ()) -> aws.eks.Addon:
+    def addon(
+        self, addon: str, depends_on: Sequence[pulumi.Resource] = (), settings: str | None = None
+    ) -> aws.eks.Addon:
         """Have EKS install and keep a component; `depends_on` the nodes for one that needs them."""
         return aws.eks.Addon(
             f"{self._name}-{addon}",
             cluster_name=self.control_plane.name,
             addon_name=addon,
+            configuration_values=settings,
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
             tags=dict(self._args.tags),

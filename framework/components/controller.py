@@ -13,7 +13,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from framework.components.controller_settings import ControllerSettings
-from framework.components.deployment import METRICS_PORT, SELECTOR, PodArgs, pod_spec
+from framework.components.deployment import HEALTH_PORT, METRICS_PORT, SELECTOR, PodArgs, pod_spec
 from framework.components.rbac import Rbac, RbacArgs
 
 _REPLICAS = 2
@@ -38,6 +38,8 @@ class ControllerArgs:
     name: str = "karpenter"
     replicas: int = attrs.field(default=_REPLICAS, validator=attrs.validators.ge(1))
     settings: ControllerSettings = attrs.field(factory=ControllerSettings)
+    service_monitor: bool = False
+    """Whether Prometheus Operator's kinds are there, to be told what to scrape."""
     skip_await: bool = False
     """Go on without waiting until the replicas are ready."""
 
@@ -68,6 +70,9 @@ class Controller(pulumi.ComponentResource):
         )
         self._disruption_budget()
         self._metrics_service()
+        self._network_policy()
+        if args.service_monitor:
+            self._service_monitor()
         self.deployment = self._deployment([account, *rbac.resources])
         self.register_outputs({"namespace": self.namespace, "service_account": self.service_account})
 
@@ -119,6 +124,35 @@ class Controller(pulumi.ComponentResource):
                         "protocol": "TCP",
                     }
                 ],
+            },
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _network_policy(self) -> None:
+        """Metrics and probes are all that others have to do with it."""
+        k8s.networking.v1.NetworkPolicy(
+            f"{self._name}-ingress",
+            metadata=self._metadata(),
+            spec={
+                "podSelector": {"matchLabels": dict(SELECTOR)},
+                "policyTypes": ["Ingress"],
+                "ingress": [
+                    {"ports": [{"protocol": "TCP", "port": port} for port in (METRICS_PORT, HEALTH_PORT)]}
+                ],
+            },
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _service_monitor(self) -> None:
+        k8s.apiextensions.CustomResource(
+            f"{self._name}-monitor",
+            api_version="monitoring.coreos.com/v1",
+            kind="ServiceMonitor",
+            metadata=self._metadata(),
+            spec={
+                "selector": {"matchLabels": dict(SELECTOR)},
+                "namespaceSelector": {"matchNames": [self._args.namespace]},
+                "endpoints": [{"port": "http-metrics", "path": "/metrics"}],
             },
             opts=pulumi.ResourceOptions(parent=self),
         )

@@ -58,6 +58,9 @@ class ControllerIdentity(pulumi.ComponentResource):
 
     role_arn: pulumi.Output[str]
     role_name: pulumi.Output[str]
+    role_unique_id: pulumi.Output[str]
+    policy_arns: pulumi.Output[Mapping[str, str]]
+    """Part of the policy → ARN."""
     kind: IdentityKind
     ready: tuple[pulumi.Resource, ...]
     """What the controller needs before it starts."""
@@ -76,11 +79,15 @@ class ControllerIdentity(pulumi.ComponentResource):
             tags=dict(args.tags),
             opts=pulumi.ResourceOptions(parent=self),
         )
-        ready: list[pulumi.Resource] = [self._policy(role, part) for part in self._parts()]
+        attachments = {part: self._policy(role, part) for part in self._parts()}
+        ready: list[pulumi.Resource] = list(attachments.values())
         if args.irsa is None:
             ready.append(self._association(role))
         self.ready = tuple(ready)
-        self.role_arn, self.role_name = role.arn, role.name
+        self.role_arn, self.role_name, self.role_unique_id = role.arn, role.name, role.unique_id
+        self.policy_arns = pulumi.Output.all(
+            **{part.value: each.policy_arn for part, each in attachments.items()}
+        )
         self.register_outputs(
             {"role_arn": self.role_arn, "role_name": self.role_name, "kind": self.kind.value}
         )

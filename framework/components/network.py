@@ -16,6 +16,7 @@ import pulumi_aws as aws
 
 from framework.api import labels
 from framework.components.addresses import ZonePlan, plan_zones
+from framework.components.endpoints import Endpoints, EndpointsArgs
 
 _INTERNAL_LOAD_BALANCERS = "kubernetes.io/role/internal-elb"
 _PUBLIC_LOAD_BALANCERS = "kubernetes.io/role/elb"
@@ -89,6 +90,8 @@ class Network(pulumi.ComponentResource):
         self.vpc_id = self._vpc.id
         self.private_subnet_ids = pulumi.Output.all(*[zone.private.id for zone in zones])
         self.public_subnet_ids = pulumi.Output.all(*[zone.public.id for zone in zones])
+        if args.nat is NatMode.NONE:
+            self._endpoints()
         self.register_outputs(
             {
                 "vpc_id": self.vpc_id,
@@ -192,6 +195,21 @@ class Network(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions(parent=table),
             )
         return table
+
+    def _endpoints(self) -> None:
+        args = self._args
+        Endpoints(
+            f"{self._name}-endpoints",
+            EndpointsArgs(
+                cluster_name=args.cluster_name,
+                region=args.region,
+                cidr=args.cidr,
+                vpc_id=self.vpc_id,
+                subnet_ids=self.private_subnet_ids,
+                tags=args.tags,
+            ),
+            pulumi.ResourceOptions(parent=self._vpc),
+        )
 
     def _storage_endpoint(self, tables: Sequence[aws.ec2.RouteTable]) -> None:
         """Image layers come from S3: through an endpoint they cost nothing and need no way out."""

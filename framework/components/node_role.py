@@ -42,11 +42,13 @@ class NodeRoleArgs:
 
 
 class NodeRole(pulumi.ComponentResource):
-    """KarpenterNodeRole. Outputs: `name`, `arn`, `instance_profile_name`."""
+    """KarpenterNodeRole. Outputs: `name`, `arn`, `unique_id`, `instance_profile_name`."""
 
     name: pulumi.Output[str]
     arn: pulumi.Output[str]
+    unique_id: pulumi.Output[str]
     instance_profile_name: pulumi.Output[str] | None
+    instance_profile: aws.iam.InstanceProfile | None
     access_entry: aws.eks.AccessEntry
     attachments: tuple[aws.iam.RolePolicyAttachment, ...]
 
@@ -69,10 +71,10 @@ class NodeRole(pulumi.ComponentResource):
             tags=dict(args.tags),
             opts=pulumi.ResourceOptions(parent=role),
         )
-        self.name, self.arn = role.name, role.arn
-        self.instance_profile_name = None
+        self.name, self.arn, self.unique_id = role.name, role.arn, role.unique_id
+        self.instance_profile_name = self.instance_profile = None
         if args.instance_profile:
-            profile = aws.iam.InstanceProfile(
+            self.instance_profile = profile = aws.iam.InstanceProfile(
                 f"{name}-profile",
                 name=f"KarpenterNodeInstanceProfile-{args.cluster_name}",
                 role=role.name,
@@ -81,7 +83,12 @@ class NodeRole(pulumi.ComponentResource):
             )
             self.instance_profile_name = profile.name
         self.register_outputs(
-            {"name": self.name, "arn": self.arn, "instance_profile_name": self.instance_profile_name}
+            {
+                "name": self.name,
+                "arn": self.arn,
+                "unique_id": self.unique_id,
+                "instance_profile_name": self.instance_profile_name,
+            }
         )
 
 

@@ -34,6 +34,11 @@ def cluster_trust() -> Document:
     return _assumed_by("eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")
 
 
+def fargate_trust() -> Document:
+    """Fargate may take the role with which it pulls images and writes logs."""
+    return _assumed_by("eks-fargate-pods.amazonaws.com", "sts:AssumeRole")
+
+
 def pod_identity_trust() -> Document:
     """Pods of the cluster may take the role through EKS Pod Identity."""
     return _assumed_by("pods.eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")

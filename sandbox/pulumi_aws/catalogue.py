@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from sandbox.pulumi_aws import ec2, eks, eks_access, iam, messaging, routes, schema
+from sandbox.pulumi_aws import ec2, eks, eks_access, iam, messaging, routes, schema, security
 from sandbox.pulumi_aws.resource import Resource
 
-_MODULES = (ec2, routes, iam, eks, eks_access, messaging)
+_MODULES = (ec2, routes, iam, eks, eks_access, messaging, security)
 
 RESOURCES: Mapping[str, Resource] = MappingProxyType(
     {resource.type: resource for module in _MODULES for resource in module.RESOURCES}

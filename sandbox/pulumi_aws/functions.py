@@ -152,6 +152,53 @@ def _security_group(session: Session, args: Properties) -> Properties:
     }
 
 
+def _vpc(session: Session, args: Properties) -> Properties:
+    client = session.client("ec2", args.get("region"))
+    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in (args.get("tags") or {}).items()]
+    wanted: dict[str, Any] = {"VpcIds": [args["id"]]} if args.get("id") else {"Filters": filters}
+    found = client.describe_vpcs(**wanted)["Vpcs"]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} EC2 VPCs match; one was expected")
+    (vpc,) = found
+    return {
+        "id": vpc["VpcId"],
+        "arn": session.arn("ec2", f"vpc/{vpc['VpcId']}", region=args.get("region")),
+        "cidrBlock": vpc["CidrBlock"],
+        "default": vpc["IsDefault"],
+        "state": vpc["State"],
+        "tags": tag_map(vpc.get("Tags")),
+        "region": args.get("region") or session.region,
+    }
+
+
+def _subnets(session: Session, args: Properties) -> Properties:
+    filters = [{"Name": f["name"], "Values": f["values"]} for f in args.get("filters") or []]
+    filters += [{"Name": f"tag:{key}", "Values": [value]} for key, value in (args.get("tags") or {}).items()]
+    found = session.client("ec2", args.get("region")).describe_subnets(Filters=filters)["Subnets"]
+    return {
+        "id": args.get("region") or session.region,
+        "ids": sorted(subnet["SubnetId"] for subnet in found),
+        "tags": args.get("tags") or {},
+        "region": args.get("region") or session.region,
+    }
+
+
+def _subnet(session: Session, args: Properties) -> Properties:
+    client = session.client("ec2", args.get("region"))
+    (subnet,) = client.describe_subnets(SubnetIds=[args["id"]])["Subnets"]
+    return {
+        "id": subnet["SubnetId"],
+        "arn": subnet["SubnetArn"],
+        "availabilityZone": subnet["AvailabilityZone"],
+        "availabilityZoneId": subnet["AvailabilityZoneId"],
+        "cidrBlock": subnet["CidrBlock"],
+        "mapPublicIpOnLaunch": subnet["MapPublicIpOnLaunch"],
+        "vpcId": subnet["VpcId"],
+        "tags": tag_map(subnet.get("Tags")),
+        "region": args.get("region") or session.region,
+    }
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "aws:index/getCallerIdentity:getCallerIdentity": _caller_identity,
     "aws:index/getRegion:getRegion": _region,
@@ -159,6 +206,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "aws:index/getAvailabilityZones:getAvailabilityZones": _availability_zones,
     "aws:ec2/getSecurityGroup:getSecurityGroup": _security_group,
     "aws:ec2/getSecurityGroups:getSecurityGroups": _security_groups,
+    "aws:ec2/getSubnet:getSubnet": _subnet,
+    "aws:ec2/getSubnets:getSubnets": _subnets,
+    "aws:ec2/getVpc:getVpc": _vpc,
     "aws:eks/getCluster:getCluster": _eks_cluster,
     "aws:iam/getRoles:getRoles": _iam_roles,
     "aws:iam/getRole:getRole": _iam_role,

@@ -8,14 +8,22 @@ from __future__ import annotations
 import attrs
 import pulumi
 
-from framework.components import Cluster, ClusterArgs, FirstCapacity, FirstCapacityArgs, Network, NetworkArgs
+from framework.components import (
+    Cluster,
+    ClusterArgs,
+    FargateCapacity,
+    FargateCapacityArgs,
+    FirstCapacity,
+    FirstCapacityArgs,
+)
+from framework.components.fargate_capacity import DNS_SETTINGS
 from framework.components.role_names import node_role_name
-from stacks.programs.account import Account, current_account, stack_config, zones
-from stacks.programs.config import StackConfig
+from stacks.programs.account import Account, current_account, stack_config
+from stacks.programs.config import FirstCapacityKind, StackConfig
 from stacks.programs.foundation import ClusterFacts, Foundation, declare_access
+from stacks.programs.network import NetworkFacts, declare_network
 
 _CLUSTER_DNS = "coredns"
-_NETWORKING = "vpc-cni"
 
 
 def cluster_program() -> None:
@@ -26,17 +34,7 @@ def cluster_program() -> None:
 def declare_cluster(config: StackConfig, account: Account) -> Foundation:
     """Declare everything up to the controller."""
     role_name = node_role_name(config.cluster_name, config.node_role_name)
-    network = Network(
-        "network",
-        NetworkArgs(
-            cluster_name=config.cluster_name,
-            region=account.region,
-            zones=zones(config),
-            cidr=config.vpc_cidr,
-            nat=config.nat_gateways,
-            tags=config.tags,
-        ),
-    )
+    network = declare_network(config, account)
     cluster = _cluster(config, account, network)
     facts = ClusterFacts(
         name=cluster.name,
@@ -48,18 +46,17 @@ def declare_cluster(config: StackConfig, account: Account) -> Foundation:
     )
     access = declare_access(config, account, facts)
     first = _first_capacity(config, account, cluster, network)
-    dns = cluster.addon(_CLUSTER_DNS, depends_on=[first.node_group])
+    fargate = config.first_capacity is FirstCapacityKind.FARGATE
+    dns = cluster.addon(_CLUSTER_DNS, depends_on=[first], settings=DNS_SETTINGS if fargate else None)
     _export(cluster, network, facts)
     access.export()
     found = access.foundation(facts, role_name)
     return attrs.evolve(
-        found,
-        needs=(*found.needs, first.node_group, dns, network),
-        control_plane=cluster.control_plane,
+        found, needs=(*found.needs, first, dns, *network.made), control_plane=cluster.control_plane
     )
 
 
-def _cluster(config: StackConfig, account: Account, network: Network) -> Cluster:
+def _cluster(config: StackConfig, account: Account, network: NetworkFacts) -> Cluster:
     return Cluster(
         "cluster",
         ClusterArgs(
@@ -69,6 +66,7 @@ def _cluster(config: StackConfig, account: Account, network: Network) -> Cluster
             subnet_ids=network.private_subnet_ids,
             public_access_cidrs=config.public_access_cidrs,
             admin_principals=config.admin_principals,
+            secrets_key=config.secrets_key,
             log_retention_days=config.log_retention_days or None,
             tags=config.tags,
         ),
@@ -76,10 +74,20 @@ def _cluster(config: StackConfig, account: Account, network: Network) -> Cluster
 
 
 def _first_capacity(
-    config: StackConfig, account: Account, cluster: Cluster, network: Network
-) -> FirstCapacity:
+    config: StackConfig, account: Account, cluster: Cluster, network: NetworkFacts
+) -> pulumi.Resource:
     """Nodes come after the network's way out and the add-on that gives pods their addresses."""
-    return FirstCapacity(
+    after = pulumi.ResourceOptions(depends_on=[*network.made, *cluster.addons])
+    if config.first_capacity is FirstCapacityKind.FARGATE:
+        fargate = FargateCapacityArgs(
+            cluster=cluster.name,
+            partition=account.partition,
+            subnet_ids=network.private_subnet_ids,
+            tags=config.tags,
+        )
+        profile: pulumi.Resource = FargateCapacity("first-capacity", fargate, after).profile
+        return profile
+    group: pulumi.Resource = FirstCapacity(
         "first-capacity",
         FirstCapacityArgs(
             cluster=cluster.name,
@@ -90,11 +98,12 @@ def _first_capacity(
             size=config.first_capacity_size,
             tags=config.tags,
         ),
-        pulumi.ResourceOptions(depends_on=[network, *cluster.addons]),
-    )
+        after,
+    ).node_group
+    return group
 
 
-def _export(cluster: Cluster, network: Network, facts: ClusterFacts) -> None:
+def _export(cluster: Cluster, network: NetworkFacts, facts: ClusterFacts) -> None:
     pulumi.export("clusterName", facts.name)
     pulumi.export("clusterArn", facts.arn)
     pulumi.export("clusterEndpoint", facts.endpoint)
@@ -104,4 +113,5 @@ def _export(cluster: Cluster, network: Network, facts: ClusterFacts) -> None:
     pulumi.export("oidcProviderArn", facts.oidc_provider_arn)
     pulumi.export("vpcId", network.vpc_id)
     pulumi.export("privateSubnetIds", network.private_subnet_ids)
-    pulumi.export("publicSubnetIds", network.public_subnet_ids)
+    if network.public_subnet_ids is not None:
+        pulumi.export("publicSubnetIds", network.public_subnet_ids)

@@ -23,12 +23,20 @@ from framework.components.controller_identity import IdentityKind
 from framework.components.controller_settings import ControllerSettings
 from framework.components.kubeconfig import TokenCommand
 from framework.components.network import NatMode
+from framework.components.node_role import NodeKind
 
 NAMESPACE = "charpente"
 _NAME = re.compile(r"^[0-9A-Za-z][A-Za-z0-9-]{0,99}$")
 _VERSION = re.compile(r"^1\.(\d+)$")
 _OLDEST_MINOR, _NEWEST_MINOR = 26, 35
 """Kubernetes releases that go with the controller (spec aws/iam-and-bootstrap section 8)."""
+
+
+class FirstCapacityKind(StrEnum):
+    """What the controller runs on."""
+
+    NODE_GROUP = "node-group"
+    FARGATE = "fargate"
 
 
 class InvalidConfig(UserError):
@@ -130,6 +138,12 @@ class StackConfig:
         f"1.{_OLDEST_MINOR} to 1.{_NEWEST_MINOR}",
         "Kubernetes release of the control plane.",
     )
+    vpc: str | None = _key(
+        None,
+        _text,
+        "the id of a VPC, or key=value of a tag on one",
+        "VPC that exists, whose private subnets carry the discovery tag; one is made unless set.",
+    )
     vpc_cidr: str = _key("10.0.0.0/16", _cidr, "an IPv4 network such as 10.0.0.0/16", "Addresses of the VPC.")
     zones: Sequence[str] = _key(
         (), _texts, "a list of zone names", "Zones to use; the region's first three when empty."
@@ -143,8 +157,17 @@ class StackConfig:
     admin_principals: Mapping[str, str] = _key(
         {}, _text_map, "a map of short names to ARNs", "Who administers the cluster besides its creator."
     )
+    secrets_key: str | None = _key(
+        None, _text, "create, or the ARN of a KMS key", "Key for Secrets; AWS's own unless set."
+    )
     log_retention_days: int = _key(
         30, _between(0, 3653), "days, 0 to switch logging off", "How long control plane logs are kept."
+    )
+    first_capacity: FirstCapacityKind = _key(  # noqa: RUF009 (makes a field, like the others)
+        FirstCapacityKind.NODE_GROUP,
+        _one_of(FirstCapacityKind),
+        _choices(FirstCapacityKind),
+        "What the controller itself runs on; fargate needs identity irsa.",
     )
     first_capacity_types: Sequence[str] = _key(
         ("t3.medium",), _texts, "a list of instance types", "Instance types of the controller's own nodes."
@@ -155,6 +178,15 @@ class StackConfig:
     first_capacity_size: int = _key(2, _between(2, 20), "2 to 20", "Number of the controller's own nodes.")
     node_role_name: str | None = _key(
         None, _text, "a role name", "Role of the nodes; KarpenterNodeRole-<cluster> unless set."
+    )
+    node_access: NodeKind = _key(  # noqa: RUF009 (makes a field, like the others)
+        NodeKind.LINUX, _one_of(NodeKind), _choices(NodeKind), "Access entry of the nodes' role."
+    )
+    instance_profile: bool = _key(
+        False,
+        _boolean,
+        "true or false",
+        "Whether the stack makes an instance profile, for clusters that cannot reach IAM.",
     )
     identity: IdentityKind = _key(  # noqa: RUF009 (makes a field, like the others)
         IdentityKind.POD_IDENTITY,
@@ -189,6 +221,12 @@ class StackConfig:
     kubeconfig: str | None = _key(
         None, _text, "a path or a kubeconfig", "Replaces the kubeconfig that the stack builds."
     )
+    service_monitor: bool = _key(
+        False,
+        _boolean,
+        "true or false",
+        "Whether to declare a ServiceMonitor; Prometheus Operator's definitions must be there.",
+    )
     skip_await: bool = _key(
         False, _boolean, "true or false", "Do not wait until the controller's replicas are ready."
     )
@@ -202,7 +240,10 @@ class StackConfig:
             hint = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(sorted(known))}"
             raise InvalidConfig(key, values[key], f"no such key; {hint}")
         parsed = {known[key].name: _parsed(known[key], key, values[key]) for key in sorted(values)}
-        return cls(**parsed)
+        config = cls(**parsed)
+        if config.first_capacity is FirstCapacityKind.FARGATE and config.identity is not IdentityKind.IRSA:
+            raise InvalidConfig("identity", config.identity.value, "irsa, as firstCapacity is fargate")
+        return config
 
     def controller_settings(self) -> ControllerSettings:
         """The controller's settings. Raises InvalidConfig naming the setting."""

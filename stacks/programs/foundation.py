@@ -82,14 +82,22 @@ class Access:
         outputs: Mapping[str, pulumi.Input[object] | None] = {
             "controllerRoleName": self.identity.role_name,
             "controllerRoleArn": self.identity.role_arn,
+            "controllerRoleUniqueId": self.identity.role_unique_id,
+            "controllerPolicyArns": self.identity.policy_arns,
             "nodeRoleName": self.node_role.name,
             "nodeRoleArn": self.node_role.arn,
+            "nodeRoleUniqueId": self.node_role.unique_id,
             "nodeAccessEntryArn": self.node_role.access_entry.access_entry_arn,
             "queueName": None if self.queue is None else self.queue.name,
             "queueArn": None if self.queue is None else self.queue.arn,
             "queueUrl": None if self.queue is None else self.queue.url,
             "eventRules": None if self.queue is None else self.queue.rule_names,
         }
+        profile = self.node_role.instance_profile
+        if profile is not None:
+            pulumi.export("instanceProfileName", profile.name)
+            pulumi.export("instanceProfileArn", profile.arn)
+            pulumi.export("instanceProfileUniqueId", profile.unique_id)
         for name, value in outputs.items():
             if value is not None:
                 pulumi.export(name, value)
@@ -110,6 +118,8 @@ def declare_access(config: StackConfig, account: Account, cluster: ClusterFacts)
             cluster=cluster.name,
             partition=account.partition,
             role_name=config.node_role_name,
+            kind=config.node_access,
+            instance_profile=config.instance_profile,
             tags=tags,
         ),
     )

@@ -62,6 +62,7 @@ def declare_controller(config: StackConfig, account: Account, foundation: Founda
             region=account.region,
             replicas=config.replicas,
             settings=settings,
+            service_monitor=config.service_monitor,
             skip_await=config.skip_await,
         ),
         pulumi.ResourceOptions.merge(

@@ -26,6 +26,8 @@ def test_nothing_configured_is_the_founding_cluster() -> None:
         ("zones", "eu-west-2a", "charpente:zones is 'eu-west-2a'; allowed: a list of zone names"),
         ("clusterName", "a b", "charpente:clusterName is 'a b'"),
         ("vpcCidr", "10.0.0.5/16", "charpente:vpcCidr is '10.0.0.5/16'; allowed: an IPv4 network"),
+        ("drainTimeout", "soon", "charpente:drainTimeout is 'soon'; allowed: a duration such as 10m"),
+        ("firstCapacity", "ec2", "charpente:firstCapacity is 'ec2'; allowed: node-group, fargate"),
         ("skipAwait", "yes", "charpente:skipAwait is 'yes'; allowed: true or false"),
     ],
 )
@@ -34,6 +36,13 @@ def test_a_wrong_value_names_key_value_and_what_is_allowed(key: str, value: str,
         StackConfig.read({key: value})
 
     assert str(caught.value).startswith(text)
+
+
+def test_fargate_has_no_pod_identity() -> None:
+    with pytest.raises(InvalidConfig, match="identity is 'pod-identity'; allowed: irsa"):
+        StackConfig.read({"firstCapacity": "fargate"})
+
+    assert StackConfig.read({"firstCapacity": "fargate", "identity": "irsa"}).first_capacity == "fargate"
 
 
 def test_a_misspelt_key_is_not_ignored() -> None:

@@ -11,6 +11,8 @@ from framework.components import (
     ClusterArgs,
     ControllerIdentity,
     ControllerIdentityArgs,
+    FargateCapacity,
+    FargateCapacityArgs,
     FirstCapacity,
     FirstCapacityArgs,
     InterruptionQueue,
@@ -44,13 +46,14 @@ def an_identity(**changes: object) -> ControllerIdentity:
     return ControllerIdentity("controller", ControllerIdentityArgs(**given))  # type: ignore[arg-type]
 
 
-def a_cluster() -> Cluster:
-    args = ClusterArgs(
+def a_cluster(**changes: object) -> Cluster:
+    args = ClusterArgs(  # type: ignore[arg-type]
         cluster_name="demo",
         partition="aws",
         kubernetes_version="1.34",
         subnet_ids=["subnet-a", "subnet-b"],
         admin_principals={"ops": "arn:aws:iam::123456789012:role/ops"},
+        **changes,
     )
     return Cluster("cluster", args)
 
@@ -181,6 +184,46 @@ def test_the_first_nodes_are_for_critical_addons(declare: Declare) -> None:
 
     assert group["taints"] == [{"key": "CriticalAddonsOnly", "value": "true", "effect": "NO_SCHEDULE"}]
     assert group["scalingConfig"] == {"minSize": 2, "desiredSize": 2, "maxSize": 3}
+
+
+def test_fargate_runs_the_controller_and_the_clusters_dns(declare: Declare) -> None:
+    args = FargateCapacityArgs(cluster="demo", partition="aws", subnet_ids=["subnet-a"])
+
+    recorder = declare(lambda: FargateCapacity("first", args))
+
+    assert [each["labels"] for each in recorder.one("FargateProfile").inputs["selectors"]] == [
+        {"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": "karpenter"},
+        {"k8s-app": "kube-dns"},
+    ]
+    assert "eks-fargate-pods.amazonaws.com" in recorder.one("Role").inputs["assumeRolePolicy"]
+
+
+@pytest.mark.parametrize(
+    ("given", "keys", "used"),
+    [(None, 0, None), ("create", 1, "arn:aws:mock:::cluster-secrets"), ("arn:aws:kms:x", 0, "arn:aws:kms:x")],
+)
+def test_secrets_are_encrypted_with_the_key_that_is_asked_for(
+    declare: Declare, given: str | None, keys: int, used: str | None
+) -> None:
+    recorder = declare(lambda: a_cluster(secrets_key=given))
+
+    found = recorder.one("Cluster").inputs.get("encryptionConfig")
+    assert (found and found["provider"]["keyArn"], len(recorder.of("Key"))) == (used, keys)
+
+
+def test_a_windows_role_with_a_profile_when_asked(declare: Declare) -> None:
+    args = NodeRoleArgs(
+        cluster_name="demo", cluster="demo", partition="aws", kind="EC2_WINDOWS", instance_profile=True
+    )
+
+    recorder = declare(lambda: NodeRole("node", args))
+
+    assert recorder.one("AccessEntry").inputs["type"] == "EC2_WINDOWS"
+    profile = recorder.one("InstanceProfile").inputs
+    assert (profile["name"], profile["role"]) == (
+        "KarpenterNodeInstanceProfile-demo",
+        "KarpenterNodeRole-demo",
+    )
 
 
 @pytest.mark.parametrize(

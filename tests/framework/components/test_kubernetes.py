@@ -108,6 +108,21 @@ def test_the_controller_is_two_replicas_with_a_budget(declare: Declare) -> None:
     assert deployment["metadata"]["namespace"] == "kube-system"
 
 
+def test_others_reach_metrics_and_probes_only(declare: Declare) -> None:
+    spec = declare(a_controller).one("NetworkPolicy").inputs["spec"]
+
+    assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [8080, 8081]
+
+
+@pytest.mark.parametrize(("asked", "monitors"), [(False, 0), (True, 1)])
+def test_a_service_monitor_is_declared_where_its_kind_is_there(
+    declare: Declare, asked: bool, monitors: int
+) -> None:
+    recorder = declare(lambda: a_controller(service_monitor=asked))
+
+    assert len(recorder.of("ServiceMonitor")) == monitors
+
+
 def test_irsa_annotates_the_service_account(declare: Declare) -> None:
     account = declare(lambda: a_controller(irsa_role_arn="arn:aws:iam::1:role/x")).one("ServiceAccount")
 

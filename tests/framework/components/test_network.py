@@ -80,3 +80,18 @@ def test_no_subnet_gives_instances_public_addresses(declare: Declare) -> None:
     recorder = declare(a_network())
 
     assert {r.inputs["mapPublicIpOnLaunch"] for r in recorder.of("Subnet")} == {False}
+
+
+def test_a_network_without_a_way_out_reaches_aws_by_endpoints(declare: Declare) -> None:
+    recorder = declare(a_network(nat=NatMode.NONE))
+
+    inside = [r.inputs for r in recorder.of("VpcEndpoint") if r.inputs["vpcEndpointType"] == "Interface"]
+    services = {each["serviceName"].removeprefix("com.amazonaws.eu-west-2.") for each in inside}
+    assert services == {"ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts"}
+    assert {each["privateDnsEnabled"] for each in inside} == {True}
+    (rule,) = recorder.one("SecurityGroup").inputs["ingress"]
+    assert (rule["cidrBlocks"], rule["fromPort"]) == (["10.0.0.0/16"], 443)
+
+
+def test_a_network_with_a_way_out_pays_for_no_interface_endpoints(declare: Declare) -> None:
+    assert [r.inputs["vpcEndpointType"] for r in declare(a_network()).of("VpcEndpoint")] == ["Gateway"]
