@@ -28,7 +28,9 @@ from framework.api import (
     parse_quantity,
     parse_resources,
 )
+from framework.api.condition_types import PoolCondition
 from framework.api.conditions import READY, get, is_true
+from framework.api.hashes import HashedDocument, nodepool_document
 from framework.api.validation import validate_nodepool
 
 __all__ = ["PoolCounter", "PoolHash", "PoolReadiness", "PoolValidation"]
@@ -54,23 +56,24 @@ class PoolHash:
         pool = self._mirror.pools.get(key.name)
         if pool is None or pool.deleting or not self._mirror.is_our_pool(pool):
             return DONE
-        current = nodepool_hash(pool)
+        current = nodepool_document(pool)
         if pool.metadata.annotations.get(labels.NODEPOOL_HASH_VERSION) != NODEPOOL_HASH_VERSION:
             for claim in tuple(self._mirror.claims.values()):
                 if pool_of(claim) == pool.name and not claim.deleting:
                     await self._migrate(claim, current)
-        await self._writer.pool(pool, _annotated_pool(pool, current))
+        await self._writer.pool(pool, _annotated_pool(pool, current.hash))
         return DONE
 
-    async def _migrate(self, claim: NodeClaim, current: str) -> None:
+    async def _migrate(self, claim: NodeClaim, current: HashedDocument) -> None:
         """Give a claim of another version ours; one that drifted keeps its hash and stays drifted."""
         if claim.metadata.annotations.get(labels.NODEPOOL_HASH_VERSION) == NODEPOOL_HASH_VERSION:
             return
         drifted = is_true(claim.status.conditions, ClaimCondition.DRIFTED)
+        made_from = {labels.NODEPOOL_HASH: current.hash, labels.NODEPOOL_HASH_DOCUMENT: current.text}
         annotations = {
             **claim.metadata.annotations,
             labels.NODEPOOL_HASH_VERSION: NODEPOOL_HASH_VERSION,
-            **({} if drifted else {labels.NODEPOOL_HASH: current}),
+            **({} if drifted else made_from),
         }
         metadata = attrs.evolve(claim.metadata, annotations=annotations)
         await self._writer.claim(claim, attrs.evolve(claim, metadata=metadata))
@@ -151,15 +154,20 @@ class PoolValidation:
 
 
 class PoolCounter:
-    """Counts what the pool's nodes have (spec core/lifecycle §11.3)."""
+    """Counts what the pool's nodes have and whether they are as it asks (spec core/lifecycle §11.3).
+
+    GitOps tools judge a rollout by one object: `observedGeneration`, `drifted` and RolloutComplete are
+    written together.
+    """
 
     name = "nodepool.counter"
 
-    def __init__(self, mirror: Mirror, writer: Writer, metrics: Metrics) -> None:
+    def __init__(self, mirror: Mirror, writer: Writer, metrics: Metrics, clock: Clock) -> None:
         """Keep the arguments."""
         self._mirror = mirror
         self._writer = writer
         self._metrics = metrics
+        self._clock = clock
 
     async def reconcile(self, key: Key) -> Requeue:
         """Write one pool's counts."""
@@ -170,10 +178,36 @@ class PoolCounter:
             return _UNSYNCED
         usage = dict.fromkeys(_COUNTED, 0) | dict(self._mirror.usage(pool.name))
         resources = {name: parse_quantity(text) for name, text in format_resources(usage).items()}
-        status = attrs.evolve(pool.status, resources=resources, nodes=usage["nodes"])
-        await self._writer.pool(pool, attrs.evolve(pool, status=status))
+        drifted = self._drifted(pool)
+        judged = with_conditions(pool, self._rollout(conditions_of(pool), drifted))
+        status = attrs.evolve(
+            judged.status,
+            resources=resources,
+            nodes=usage["nodes"],
+            drifted=drifted,
+            observed_generation=pool.metadata.generation,
+        )
+        await self._writer.pool(pool, attrs.evolve(judged, status=status))
         self._show(pool, usage)
         return _COUNT_EVERY
+
+    def _drifted(self, pool: NodePool) -> int:
+        """Return how many of the pool's claims that stay are drifted, by condition or by hash."""
+        current = nodepool_hash(pool)
+        return sum(
+            pool_of(claim) == pool.name
+            and not claim.deleting
+            and (is_true(claim.status.conditions, ClaimCondition.DRIFTED) or _of_another_hash(claim, current))
+            for claim in tuple(self._mirror.claims.values())
+        )
+
+    def _rollout(self, conditions: ConditionSet, drifted: int) -> ConditionSet:
+        now = self._clock.now()
+        if drifted:
+            return conditions.set_false(
+                PoolCondition.ROLLOUT_COMPLETE, "NodesDrifted", f"{drifted} to replace", now=now
+            )
+        return conditions.set_true(PoolCondition.ROLLOUT_COMPLETE, now=now)
 
     def _show(self, pool: NodePool, usage: dict[str, int]) -> None:
         pools = self._metrics.pools
@@ -182,3 +216,12 @@ class PoolCounter:
                 value = amount / 1000 if resource == "cpu" else amount
                 label = resource.lower().replace("-", "_")
                 gauge.labels(resource_type=label, nodepool=pool.name).set(value)
+
+
+def _of_another_hash(claim: NodeClaim, current: str) -> bool:
+    """Tell whether the claim was made from another template, where the hashes can be compared."""
+    annotations = claim.metadata.annotations
+    return (
+        annotations.get(labels.NODEPOOL_HASH_VERSION) == NODEPOOL_HASH_VERSION
+        and annotations.get(labels.NODEPOOL_HASH, current) != current
+    )

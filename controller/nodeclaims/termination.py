@@ -34,6 +34,7 @@ from controller.nodeclaims.drain import Drain, Forced, drain
 from controller.nodeclaims.eviction import EvictionQueue
 from controller.observability import Metrics
 from controller.observability.logs import ref
+from controller.scheduling import Pod, is_evictable
 from framework.api import ClaimCondition, InvalidField, NodeClaim, labels
 from framework.api.conditions import ConditionStatus, get, is_true
 
@@ -136,7 +137,7 @@ class Termination:
         return True
 
     async def _report_waiting(self, node: Node, claim: NodeClaim | None, found: Drain) -> None:
-        shown = ", ".join(pod.key for pod in found.waiting[:_SHOWN])
+        shown = ", ".join(self._why_waiting(pod) for pod in found.waiting[:_SHOWN])
         more = len(found.waiting) - _SHOWN
         text = f"{len(found.waiting)} pods are waiting to be evicted"
         self.recorder.publish(
@@ -152,6 +153,19 @@ class Termination:
         await self._set(
             claim, ClaimCondition.DRAINED, ConditionStatus.UNKNOWN, "Draining", f"waiting for pods: {names}"
         )
+
+    def _why_waiting(self, pod: Pod) -> str:
+        """Return the pod's name, with what keeps it where that is known."""
+        if pod.deletion_timestamp is not None:
+            return f"{pod.key} (ending since {pod.deletion_timestamp:%Y-%m-%dT%H:%M:%SZ})"
+        if not is_evictable(pod, self.clock.now()):
+            return f"{pod.key} ({labels.DO_NOT_DISRUPT})"
+        budgets = sorted(
+            budget.name
+            for budget in self.mirror.budgets
+            if budget.covers(pod.namespace, pod.labels) and budget.disruptions_allowed < 1
+        )
+        return f"{pod.key} (PodDisruptionBudget {', '.join(budgets)})" if budgets else pod.key
 
     async def _force(self, forced: Forced) -> None:
         pod = forced.pod

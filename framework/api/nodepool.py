@@ -239,13 +239,25 @@ class NodePoolStatus(Wire):
         "Sum of the capacity of the pool's nodes that are not being deleted."
     )
     nodes: int = field("Number of those nodes.", default=0, wire_default=0, format="int64")
+    drifted: int = field(
+        "Number of those nodes that differ from what the pool asks for now.",
+        default=0,
+        wire_default=0,
+        format="int64",
+    )
+    observed_generation: int | None = field(
+        "Generation of the pool that these counts and RolloutComplete were written for.",
+        default=None,
+        format="int64",
+    )
     node_class_observed_generation: int | None = field(
         "Generation of the node class that registration health was last judged for.",
         default=None,
         format="int64",
     )
     conditions: tuple[Condition, ...] = items(
-        "What holds of the pool: ValidationSucceeded, NodeClassReady, NodeRegistrationHealthy, Ready."
+        "What holds of the pool: ValidationSucceeded, NodeClassReady, NodeRegistrationHealthy, "
+        "RolloutComplete, Ready."
     )
 
 

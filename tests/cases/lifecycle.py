@@ -31,6 +31,8 @@ def unreachable(variant: Variant) -> str | None:
     """Return why the case cannot be run here, None when it can."""
     if variant.when not in _RUNS:
         return f"when: {variant.when}"
+    if "ec2" in variant.given:
+        return "when: terminate-run with answers of EC2"
     unknown = sorted(set(variant.expect) - _KNOWN)
     return f"expects {', '.join(unknown)}" if unknown else None
 

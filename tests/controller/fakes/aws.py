@@ -84,6 +84,13 @@ class Account:
     queues: frozenset[str] = frozenset()
     messages: list[Message] = attrs.Factory(list)
     instances: dict[str, InstanceRecord] = attrs.Factory(dict)
+    ended: set[str] = attrs.Factory(set)
+    """Ids of instances that were terminated, which EC2 goes on to know for an hour."""
+    answers: dict[str, list[str]] = attrs.Factory(dict)
+    """By instance, the states that successive reads of it find, the last one for good; `NotFound` is
+    the answer of a replica that does not know it."""
+    hidden: set[str] = attrs.Factory(set)
+    """Instances that the last read did not find."""
     templates: dict[str, TemplateRecord] = attrs.Factory(dict)
     template_data: dict[str, Request] = attrs.Factory(dict)
     shortages: list[Shortage] = attrs.Factory(list)
@@ -98,6 +105,21 @@ class Account:
     def asked(self, operation: str) -> list[Any]:
         """Return the requests of one operation."""
         return [request for name, request in self.calls if name == operation]
+
+    def answer(self, identifier: str) -> str:
+        """Take what the next read of an instance finds, and make it so."""
+        states = self.answers[identifier]
+        state = states.pop(0) if len(states) > 1 else states[0]
+        record = self.instances.get(identifier)
+        self.hidden.discard(identifier)
+        if state == "NotFound":
+            self.hidden.add(identifier)
+        if state == "terminated":
+            self.ended.add(identifier)
+            self.instances.pop(identifier, None)
+        elif record is not None and state != "NotFound":
+            self.instances[identifier] = attrs.evolve(record, state=state)
+        return state
 
     def next_id(self, prefix: str) -> str:
         """Return a fresh id, such as `i-00000000000000001`."""
@@ -227,19 +249,27 @@ class FakeEc2:
     ) -> tuple[InstanceRecord, ...]:
         self._note("DescribeInstances", tuple(ids))
         known = self._account.instances
-        missing = sorted(set(ids) - set(known))
+        told = {each: self._account.answer(each) for each in ids if each in self._account.answers}
+        unknown = set(ids) - set(known) - self._account.ended
+        missing = sorted(unknown | {each for each, state in told.items() if state == "NotFound"})
         if missing:
             raise AwsNotFound("ec2:DescribeInstances", "InvalidInstanceID.NotFound", ", ".join(missing))
         return tuple(
             record
             for identifier, record in sorted(known.items())
-            if (not ids or identifier in ids) and _fits(filters, _tagged(record.tags, instance_id=record.id))
+            if (not ids or identifier in ids)
+            and identifier not in self._account.hidden
+            and _fits(filters, _tagged(record.tags, instance_id=record.id))
         )
 
     async def terminate(self, ids: Sequence[str]) -> Mapping[str, str]:
         self._note("TerminateInstances", tuple(ids))
         for identifier in ids:
-            if self._account.instances.pop(identifier, None) is None:
+            if identifier in self._account.answers:
+                continue  # its states are given
+            if self._account.instances.pop(identifier, None) is not None:
+                self._account.ended.add(identifier)
+            elif identifier not in self._account.ended:
                 raise AwsNotFound("ec2:TerminateInstances", "InvalidInstanceID.NotFound", identifier)
         return dict.fromkeys(ids, "shutting-down")
 

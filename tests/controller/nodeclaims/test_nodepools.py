@@ -20,6 +20,10 @@ def pool_condition(world: World, type: str) -> tuple[str, str]:
     return "", ""
 
 
+def pool_status(world: World) -> dict[str, Any]:
+    return dict(world.api.read(kinds.NODEPOOL, "default")["status"])
+
+
 @pytest.fixture
 def world() -> World:
     return World()
@@ -140,3 +144,30 @@ async def test_a_new_class_generation_resets_registration_health(world: World) -
     await world.run("nodepool.registrationhealth", "default")
 
     assert world.api.read(kinds.NODEPOOL, "default")["status"]["nodeClassObservedGeneration"] == 2
+
+
+async def test_a_rollout_is_complete_once_no_node_differs_from_the_pool(world: World) -> None:
+    world.api.put(kinds.NODECLAIM, a_claim())
+    await world.launched()
+    world.api.change(
+        kinds.NODECLAIM,
+        "default-abcde",
+        {
+            "metadata": {
+                "annotations": {
+                    labels.NODEPOOL_HASH: "old",
+                    labels.NODEPOOL_HASH_VERSION: NODEPOOL_HASH_VERSION,
+                }
+            }
+        },
+    )
+    await world.run("nodepool.counter", "default")
+    rolling = (pool_condition(world, "RolloutComplete"), pool_status(world)["drifted"])
+
+    world.api.remove(kinds.NODECLAIM, "default-abcde")
+    await world.run("nodepool.counter", "default")
+
+    assert rolling == (("False", "NodesDrifted"), 1)
+    assert pool_condition(world, "RolloutComplete") == ("True", "RolloutComplete")
+    assert pool_status(world)["observedGeneration"] == 1
+    assert pool_condition(world, "Ready")[0] == "True"

@@ -182,3 +182,25 @@ async def test_a_node_of_somebody_else_is_left_alone(world: World) -> None:
     await world.run("node.termination", "foreign")
 
     assert world.api.exists(kinds.NODE, "foreign")
+
+
+async def test_the_drain_names_what_keeps_each_pod(world: World) -> None:
+    budget = {
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    kept = {"annotations": {labels.DO_NOT_DISRUPT: "true"}}
+    world.api.put(kinds.PDB, budget)
+    world.api.put(kinds.POD, a_pod("batch-0", node=NODE, metadata=kept))
+    world.api.put(kinds.POD, a_pod("web-0", node=NODE, metadata={"labels": {"app": "web"}}))
+    await _delete(world)
+    await world.lifecycle(CLAIM)
+
+    await world.run("node.termination", NODE)
+
+    drained = next(c for c in world.claim()["status"]["conditions"] if c["type"] == "Drained")
+    assert drained["message"] == (
+        "waiting for pods: default/batch-0 (karpenter.sh/do-not-disrupt), "
+        "default/web-0 (PodDisruptionBudget web)"
+    )

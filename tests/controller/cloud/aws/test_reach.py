@@ -83,6 +83,24 @@ async def test_a_few_that_are_gone_do_not_make_the_others_be_asked_for_one_by_on
     assert scene.account.instances == {}
 
 
+async def test_an_instance_counts_as_gone_once_terminated_or_unknown_for_ten_seconds(scene: Scene) -> None:
+    await scene.resolve()
+    ended, lost = await scene.launch_all([a_claim("a", ON_DEMAND), a_claim("b", ON_DEMAND)])
+    await scene.clock.advance(120)
+    provider = scene.operator.provider
+    del scene.account.instances[lost.rpartition("/")[2]]
+
+    first = await scene.wait([provider.delete(ended), provider.delete(lost)])
+    again = [*await scene.wait([provider.delete(ended)]), *await scene.wait([provider.delete(lost)])]
+    await scene.clock.advance(10)
+    late = await scene.wait([provider.delete(lost)])
+
+    assert first == [None, None]
+    assert isinstance(again[0], NodeClaimNotFound)
+    assert again[1] is None
+    assert isinstance(late[0], NodeClaimNotFound)
+
+
 async def test_others_get_their_turn_while_a_class_is_worked_out() -> None:
     scene = many(900)
     await scene.operator.parts.catalogue.refresh()
