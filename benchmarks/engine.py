@@ -11,12 +11,18 @@ import gc
 import json
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.bound import lower_bound
 from benchmarks.workloads import problem_of
-from controller.scheduling import Objective, solve
+from controller.scheduling import Objective, search_limit, solve
 from controller.scheduling.verify import verify
+
+
+def _after(end: float) -> Callable[[], bool]:
+    """Return what tells that the search's time is up, as the provisioner does."""
+    return lambda: time.perf_counter() > end
 
 
 def main() -> None:
@@ -28,11 +34,12 @@ def main() -> None:
     parser.add_argument("--no-verify", action="store_true")
     arguments = parser.parse_args()
     problem = problem_of(json.loads(arguments.workload.read_text()), arguments.objective)
+    limit = search_limit(problem).total_seconds()
     seconds = []
     for _ in range(arguments.rounds):
         gc.collect()
         start = time.perf_counter()
-        plan = solve(problem)
+        plan = solve(problem, searched=_after(start + limit))
         seconds.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     violations = () if arguments.no_verify else verify(problem, plan)

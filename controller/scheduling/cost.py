@@ -31,8 +31,10 @@ from framework.api.requirement_spec import Operator
 
 __all__ = ["cheaper_plan"]
 
-_TRIES: Final = ((1, 0.004), (1, 0.015), (8, 0.01), (1, 0.04), (8, 0.04), (1, 0.1))
+_TRIES: Final = ((1, 0.004), (1, 0.1), (1, 0.2), (8, 0.01), (8, 0.04), (1, 0.04))
 """Smallest machine in multiples of the largest pod, and the margin, in the order they are tried."""
+_PODS_PER_TRY: Final = 10
+"""A batch of few pods is worth few tries: it should not wait longer for its plan than it saves."""
 _CLOSE_ENOUGH: Final = 1.006
 """Stop once a plan is this near to what its mix of machines would cost with nothing left over."""
 
@@ -68,7 +70,7 @@ def cheaper_plan(problem: Problem, first: Run, plan: Plan, expired: Callable[[],
         """Count the pods left out that exist: room kept free is never worth one of them."""
         return sum(each.pod_uid not in virtual for each in found.unplaced)
 
-    for smallest, slack in _TRIES:
+    for smallest, slack in _TRIES[: max(2, len(problem.pods) // _PODS_PER_TRY)]:
         if expired() or steps >= problem.options.search_steps or not plan.claims:
             break
         steps += max(1, len(problem.pods) // 100)
