@@ -46,6 +46,9 @@ class Options:
     """EKS takes 10.100.0.0/16, or 172.20.0.0/16 when the VPC has addresses in the former."""
     node_grace_s: int | None = None
     """Seconds without a lease after which a node is not ready; Kubernetes' own default (50) when not set."""
+    follows_preferences: bool = False
+    """Whether the scheduler takes, of the nodes that pass all its rules, the one a pod's node affinity likes
+    best, and has no other taste."""
     token_webhook: str | None = None
     """Address of a TokenReview webhook, for instance `https://127.0.0.1:9999/authenticate`."""
 
@@ -190,7 +193,7 @@ class ControlPlane:
             ).write(self._dir / "token-webhook.yaml")
 
     def _write_scheduler_configuration(self) -> None:
-        configuration = {
+        configuration: Object = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
@@ -200,6 +203,10 @@ class ControlPlane:
                 "burst": 1000,
             },
         }
+        if self._options.follows_preferences:
+            scoring = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeAffinity"}]}
+            profile = {"schedulerName": "default-scheduler", "plugins": {"score": scoring}}
+            configuration["profiles"] = [profile]
         (self._dir / "scheduler-configuration.yaml").write_text(yaml.safe_dump(configuration))
 
     def _etcd_flags(self) -> dict[str, str | int | Path]:
