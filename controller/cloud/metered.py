@@ -14,6 +14,7 @@ import structlog
 from controller.clock import Clock
 from controller.cloud.provider import (
     CloudError,
+    Drifted,
     Instance,
     InsufficientCapacity,
     NodeClaimNotFound,
@@ -24,6 +25,7 @@ from controller.cloud.provider import (
 from controller.observability import Metrics
 from controller.scheduling import InstanceType
 from framework.api import NodeClaim, NodePool
+from framework.api.schedulingconfig import DriftSource
 
 __all__ = ["MeteredProvider"]
 
@@ -87,10 +89,12 @@ class MeteredProvider:
         with self._timed("Delete"):
             await self._provider.delete(provider_id)
 
-    async def drift_reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
-        """Return the provider's own drift reason; raises as the provider does."""
+    async def drift(
+        self, claim: NodeClaim, pool: NodePool, *, ignored: frozenset[DriftSource] = frozenset()
+    ) -> Drifted | None:
+        """Return how the machine differs from what is asked for; raises as the provider does."""
         with self._timed("IsDrifted"):
-            return await self._provider.drift_reason(claim, pool)
+            return await self._provider.drift(claim, pool, ignored=ignored)
 
     @contextlib.contextmanager
     def _timed(self, method: str) -> Iterator[None]:

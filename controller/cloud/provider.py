@@ -22,10 +22,12 @@ import attrs
 
 from controller.scheduling import InstanceType, Resources
 from framework.api import NodeClaim, NodePool
+from framework.api.schedulingconfig import DriftSource
 
 __all__ = [
     "CloudError",
     "CreateFailed",
+    "Drifted",
     "Instance",
     "InsufficientCapacity",
     "NodeClaimNotFound",
@@ -87,6 +89,16 @@ class RepairPolicy:
     toleration: timedelta
 
 
+@attrs.frozen(kw_only=True)
+class Drifted:
+    """That a machine is not what is asked for any more."""
+
+    reason: str
+    """CamelCase, for the claim's `Drifted` condition."""
+    message: str
+    """What differs: the field, what it was and what it is to be."""
+
+
 class Provider(Protocol):
     """One cloud."""
 
@@ -135,8 +147,10 @@ class Provider(Protocol):
         """Start (or go on) ending the instance. Raises: NodeClaimNotFound once it is gone, CloudError."""
         ...
 
-    async def drift_reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
-        """Return the provider's own drift reason for the claim, or None.
+    async def drift(
+        self, claim: NodeClaim, pool: NodePool, *, ignored: frozenset[DriftSource] = frozenset()
+    ) -> Drifted | None:
+        """Return how the claim's machine differs from what the pool's class asks for, or None.
 
         Raises: NodeClaimNotFound, CloudError.
         """

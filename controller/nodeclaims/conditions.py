@@ -19,6 +19,7 @@ from controller.kube import DONE, Key, Requeue
 from controller.nodeclaims.drift import Drift
 from controller.nodeclaims.step import pool_of
 from controller.observability.logs import ref
+from controller.scheduling import governing_config
 from framework.api import ClaimCondition, ConditionSet, NodeClaim, NodePool
 from framework.api.conditions import get, is_true
 
@@ -69,16 +70,18 @@ class DisruptionConditions:
     async def _drifted(self, conditions: ConditionSet, claim: NodeClaim, pool: NodePool) -> ConditionSet:
         if not is_true(claim.status.conditions, ClaimCondition.LAUNCHED):
             return _clear(conditions, ClaimCondition.DRIFTED)
+        config = governing_config(pool, tuple(self.mirror.scheduling_configs.values()))
+        ignored = frozenset(config.spec.drift_ignore) if config is not None else frozenset()
         try:
-            reason = await self.drift.reason(claim, pool)
+            found = await self.drift.judge(claim, pool, ignored)
         except CloudError as exc:
             _log.error("drift cannot be judged", NodeClaim=ref(claim.name), error=str(exc))
             return conditions
-        if reason is None:
+        if found is None:
             return _clear(conditions, ClaimCondition.DRIFTED)
         if not conditions.is_true(ClaimCondition.DRIFTED):
-            _log.debug("marking nodeclaim drifted", NodeClaim=ref(claim.name), reason=reason)
-        return conditions.set_true(ClaimCondition.DRIFTED, reason, reason, now=self.clock.now())
+            _log.debug("marking nodeclaim drifted", NodeClaim=ref(claim.name), reason=found.reason)
+        return conditions.set_true(ClaimCondition.DRIFTED, found.reason, found.message, now=self.clock.now())
 
 
 def consolidatable_at(claim: NodeClaim, pool: NodePool) -> datetime | None:

@@ -11,9 +11,11 @@ from enum import StrEnum
 from typing import Final
 
 from controller.clock import Clock
-from controller.cloud.provider import CloudError, NodeClaimNotFound, Provider
+from controller.cloud.provider import CloudError, Drifted, NodeClaimNotFound, Provider
 from controller.scheduling import CapacityType, InstanceType, Requirement, Requirements
 from framework.api import NodeClaim, NodePool, Operator, labels
+from framework.api.hashes import nodepool_document, what_changed
+from framework.api.schedulingconfig import DriftSource
 
 __all__ = ["Drift", "DriftReason", "template_changed"]
 
@@ -42,7 +44,7 @@ def template_changed(claim: NodeClaim, pool: NodePool) -> bool:
 
 
 class Drift:
-    """Finds the reason why a claim drifted."""
+    """Finds out whether and why a claim drifted."""
 
     def __init__(self, provider: Provider, clock: Clock) -> None:
         """Keep the arguments."""
@@ -50,17 +52,23 @@ class Drift:
         self._clock = clock
         self._types_seen: dict[str, datetime] = {}
 
-    async def reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
-        """Return why the claim drifted, or None. Raises CloudError when the provider cannot tell."""
-        if template_changed(claim, pool):
-            return DriftReason.POOL
-        wanted = Requirements.from_specs(pool.spec.template.spec.requirements)
-        if not Requirements.from_labels(claim.metadata.labels).compatible(wanted, frozenset()):
-            return DriftReason.REQUIREMENTS
+    async def judge(
+        self, claim: NodeClaim, pool: NodePool, ignored: frozenset[DriftSource]
+    ) -> Drifted | None:
+        """Return how the claim drifted, or None; what is ignored by its SchedulingConfig does not count.
+
+        Raises CloudError when the provider cannot tell.
+        """
+        own = _pool_drift(claim, pool, ignored)
+        if own is not None:
+            return own
         if await self._type_is_gone(claim, pool):
-            return DriftReason.INSTANCE_TYPE
+            name = claim.metadata.labels.get(labels.INSTANCE_TYPE)
+            return Drifted(
+                reason=DriftReason.INSTANCE_TYPE, message=f"instance type {name} is not sold any more"
+            )
         try:
-            return await self._provider.drift_reason(claim, pool)
+            return await self._provider.drift(claim, pool, ignored=ignored)
         except NodeClaimNotFound:
             return None
 
@@ -80,6 +88,20 @@ class Drift:
             self._types_seen[claim.metadata.uid] = now
             return False
         return True
+
+
+def _pool_drift(claim: NodeClaim, pool: NodePool, ignored: frozenset[DriftSource]) -> Drifted | None:
+    """Compare the claim with its pool alone."""
+    if DriftSource.NODE_POOL not in ignored and template_changed(claim, pool):
+        words = what_changed(
+            claim.metadata.annotations.get(labels.NODEPOOL_HASH_DOCUMENT), nodepool_document(pool)
+        )
+        return Drifted(reason=DriftReason.POOL, message=f"NodePool {pool.name}, template: {words}")
+    wanted = Requirements.from_specs(pool.spec.template.spec.requirements)
+    why = Requirements.from_labels(claim.metadata.labels).why_not(wanted)
+    if DriftSource.REQUIREMENTS not in ignored and why is not None:
+        return Drifted(reason=DriftReason.REQUIREMENTS, message=f"NodePool {pool.name}, requirements: {why}")
+    return None
 
 
 def _offered(instance_type: InstanceType, claim: NodeClaim) -> bool:

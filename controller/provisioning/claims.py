@@ -34,7 +34,7 @@ from framework.api import (
     TaintEffect,
     format_resources,
     labels,
-    nodepool_hash,
+    nodepool_document,
     parse_quantity,
     parse_resources,
 )
@@ -123,7 +123,7 @@ def _spec(pool: NodePool, spec: NodeClaimSpec) -> NodeClaimSpec:
 
 
 def _metadata(pool: NodePool, own: Mapping[str, str], annotations: Mapping[str, str]) -> ObjectMeta:
-    reference = pool.spec.template.spec.node_class_ref
+    reference, document = pool.spec.template.spec.node_class_ref, nodepool_document(pool)
     return ObjectMeta(
         labels={
             **own,
@@ -133,7 +133,8 @@ def _metadata(pool: NodePool, own: Mapping[str, str], annotations: Mapping[str, 
         annotations={
             **pool.spec.template.metadata.annotations,
             **annotations,
-            labels.NODEPOOL_HASH: nodepool_hash(pool),
+            labels.NODEPOOL_HASH: document.hash,
+            labels.NODEPOOL_HASH_DOCUMENT: document.text,
             labels.NODEPOOL_HASH_VERSION: NODEPOOL_HASH_VERSION,
         },
         finalizers=(labels.TERMINATION_FINALIZER,),

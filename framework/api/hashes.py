@@ -32,6 +32,7 @@ __all__ = [
     "ec2nodeclass_hash",
     "nodepool_document",
     "nodepool_hash",
+    "what_changed",
 ]
 
 NODEPOOL_HASH_VERSION: Final = "v3-py1"
@@ -100,6 +101,14 @@ class HashedDocument:
             for path in sorted(old.keys() | new.keys())
             if old.get(path) != new.get(path)
         )
+
+
+def what_changed(before: str | None, now: HashedDocument) -> str:
+    """Return what differs from the document that a node was made from, for people."""
+    then = HashedDocument.parse(before) if before is not None else None
+    if then is None:
+        return "changed since the node was made"
+    return "; ".join(map(str, then.changes(now))) or "changed in how it is hashed"
 
 
 def nodepool_document(pool: NodePool) -> HashedDocument:

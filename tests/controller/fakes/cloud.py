@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import attrs
 
 from controller.clock import Clock
-from controller.cloud.provider import CloudError, Instance, NodeClaimNotFound, RepairPolicy
+from controller.cloud.provider import CloudError, Drifted, Instance, NodeClaimNotFound, RepairPolicy
 from controller.scheduling import CapacityType, InstanceType, Offering, Requirement, Requirements
 from framework.api import NodeClaim, NodePool, Operator, labels
+from framework.api.schedulingconfig import DriftSource
 
 ZONES = ("eu-west-2a", "eu-west-2b")
 
@@ -45,7 +46,7 @@ class FakeCloud:
         """Provider id by claim UID."""
         self.creates = 0
         self.failures: list[CloudError] = []
-        self.drift: str | None = None
+        self.drifted: Drifted | None = None
         self.policies: tuple[RepairPolicy, ...] = ()
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
@@ -100,5 +101,7 @@ class FakeCloud:
             raise NodeClaimNotFound(provider_id)
         self.instances[provider_id] = attrs.evolve(instance, deleting=True)
 
-    async def drift_reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
-        return self.drift
+    async def drift(
+        self, claim: NodeClaim, pool: NodePool, *, ignored: frozenset[DriftSource] = frozenset()
+    ) -> Drifted | None:
+        return self.drifted

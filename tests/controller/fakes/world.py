@@ -112,6 +112,11 @@ class World:
                 return each["status"], each["reason"]
         return "", ""
 
+    def message(self, type: str, name: str = "default-abcde") -> str:
+        """Return the message of a claim's condition; empty when it has none."""
+        found = self.claim(name).get("status", {}).get("conditions", [])
+        return next((str(each["message"]) for each in found if each["type"] == type), "")
+
     def wakes(self, controller: str, change: Change) -> list[Key]:
         spec = self.specs[controller]
         return [key for watch in spec.watches if watch.kind == change.kind for key in watch.keys(change)]

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from controller.cloud.provider import CloudError, RepairPolicy
+from controller.cloud.provider import CloudError, Drifted, RepairPolicy
 from controller.cluster import Node
 from controller.kube import Change, Key, kinds
 from controller.nodeclaims.garbage import InstancesUnknown
 from controller.nodeclaims.repair import breaker_is_open
 from controller.scheduling import Pod
-from framework.api import labels
-from tests.controller.fakes.objects import a_claim, a_node, a_pod
+from framework.api import NODEPOOL_HASH_VERSION, labels
+from framework.api.hashes import nodepool_document
+from tests.controller.fakes.objects import CLASS, a_claim, a_node, a_pod
 from tests.controller.fakes.world import World, ago
 
 CLAIM, NODE = "default-abcde", "node-1"
@@ -195,6 +196,36 @@ async def test_a_template_that_changed_drifts_its_claims(
     assert world.condition("Drifted") == (("True", "NodePoolDrifted") if drifts else ("", ""))
 
 
+async def test_drift_says_which_field_changed_from_what_to_what(world: World) -> None:
+    pool = world.mirror.pools["default"]
+    made_from = {labels.NODEPOOL_HASH: "1", labels.NODEPOOL_HASH_DOCUMENT: nodepool_document(pool).text}
+    version = {labels.NODEPOOL_HASH_VERSION: NODEPOOL_HASH_VERSION}
+    world.api.change(kinds.NODECLAIM, CLAIM, {"metadata": {"annotations": made_from | version}})
+    world.api.change(kinds.NODEPOOL, "default", {"spec": {"template": {"spec": {"expireAfter": "24h"}}}})
+    await world.run("nodepool.hash", "default")
+
+    await world.run("nodeclaim.disruption", CLAIM)
+
+    assert world.message("Drifted") == "NodePool default, template: spec.expireAfter: 2592000s → 86400s"
+
+
+@pytest.mark.parametrize(
+    ("ignored", "drifts"), [(["Requirements"], False), (["AMI"], True)], ids=["ignored", "another ignored"]
+)
+async def test_what_a_scheduling_config_ignores_is_no_drift(
+    world: World, ignored: list[str], drifts: bool
+) -> None:
+    config = {"metadata": {"name": "c"}, "spec": {"nodeClassRef": CLASS, "driftIgnore": ignored}}
+    world.api.put(kinds.SCHEDULINGCONFIG, config)
+    zone = {"key": labels.ZONE, "operator": "In", "values": ["eu-west-2b"]}
+    template = {"spec": {"template": {"spec": {"requirements": [zone]}}}}
+    world.api.change(kinds.NODEPOOL, "default", template)
+
+    await world.run("nodeclaim.disruption", CLAIM)
+
+    assert world.condition("Drifted") == (("True", "RequirementsDrifted") if drifts else ("", ""))
+
+
 @pytest.mark.parametrize(
     ("requirement", "reason"),
     [
@@ -217,10 +248,10 @@ async def test_requirements_that_the_claim_does_not_meet_drift_it(
 
 
 async def test_the_providers_reason_comes_last_and_drift_ends_with_its_cause(world: World) -> None:
-    world.cloud.drift = "AMIDrift"
+    world.cloud.drifted = Drifted(reason="AMIDrift", message="image: ami-1 → ami-2")
     await world.run("nodeclaim.disruption", CLAIM)
     drifted = world.condition("Drifted")
-    world.cloud.drift = None
+    world.cloud.drifted = None
 
     wait = await world.run("nodeclaim.disruption", CLAIM)
 

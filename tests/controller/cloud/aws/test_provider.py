@@ -13,8 +13,10 @@ from controller.cloud import CreateFailed, InsufficientCapacity, NodeClaimNotFou
 from controller.cloud.aws import AwsProvider
 from controller.cloud.aws.garbage import InstanceCollector
 from controller.cloud.aws.launchtemplates import Templates
+from controller.cloud.provider import Drifted
 from controller.kube import SINGLETON, kinds
 from framework.api import labels
+from framework.api.schedulingconfig import DriftSource
 from sandbox.aws.faults import Fault, Shortage
 from tests.controller.cloud.aws.builders import a_pool, claim_wire
 from tests.controller.cloud.aws.conftest import World
@@ -257,6 +259,7 @@ async def test_a_node_that_fits_its_class_has_not_drifted(world: World) -> None:
     fresh = await provider.drift(settled, pool)
     other = attrs.evolve(settled, status=attrs.evolve(settled.status, image_id="ami-old"))
     old_image = await provider.drift(other, pool)
+    ignored = await provider.drift(other, pool, ignored=frozenset({DriftSource.AMI}))
     await api.patch(kinds.EC2NODECLASS, "default", {"status": {"securityGroups": [{"id": "sg-new"}]}})
     other_groups = await provider.drift(settled, pool)
     await api.patch(
@@ -264,7 +267,7 @@ async def test_a_node_that_fits_its_class_has_not_drifted(world: World) -> None:
     )
     other_hash = await provider.drift(settled, pool)
 
-    assert fresh is None
+    assert fresh is ignored is None
     assert old_image == Drifted(reason="AMIDrift", message=f"image: ami-old → {settled.status.image_id}")
     assert other_groups is not None
     assert (other_groups.reason, other_groups.message.endswith(" → sg-new")) == ("SecurityGroupDrift", True)
