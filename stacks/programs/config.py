@@ -234,7 +234,7 @@ class StackConfig:
     @classmethod
     def read(cls, values: Mapping[str, str]) -> Self:
         """The configuration from `key → text`, keys without their namespace. Raises InvalidConfig."""
-        known = {_wire(field.name): field for field in attrs.fields(cls)}
+        known = {wire(field.name): field for field in attrs.fields(cls)}
         for key in sorted(set(values) - set(known)):
             close = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(sorted(known))}"
@@ -247,7 +247,7 @@ class StackConfig:
 
     def controller_settings(self) -> ControllerSettings:
         """The controller's settings. Raises InvalidConfig naming the setting."""
-        known = {_wire(field.name): field.name for field in attrs.fields(ControllerSettings)}
+        known = {wire(field.name): field.name for field in attrs.fields(ControllerSettings)}
         if not isinstance(self.settings, Mapping):
             raise InvalidConfig("settings", self.settings, "a map")
         for key in sorted(set(self.settings) - set(known)):
@@ -255,7 +255,8 @@ class StackConfig:
         return ControllerSettings(**{known[key]: value for key, value in self.settings.items()})
 
 
-def _wire(name: str) -> str:
+def wire(name: str) -> str:
+    """The key of a field: `cluster_name` is `clusterName`."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
 
@@ -265,16 +266,3 @@ def _parsed(field: Any, key: str, raw: str) -> Any:
         return field.metadata["parse"](raw)
     except ValueError as error:
         raise InvalidConfig(key, raw, field.metadata["allowed"]) from error
-
-
-def documentation() -> Sequence[tuple[str, str, str, str]]:
-    """Every key with its default, what is allowed and what it is for."""
-    return tuple(
-        (
-            f"{NAMESPACE}:{_wire(field.name)}",
-            "" if field.default is None else str(getattr(StackConfig(), field.name)),
-            field.metadata["allowed"],
-            field.metadata["help"],
-        )
-        for field in attrs.fields(StackConfig)
-    )

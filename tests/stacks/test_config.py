@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from framework.components import NatMode
-from stacks.programs.config import InvalidConfig, StackConfig, documentation
+from stacks.programs.config import InvalidConfig, StackConfig
 
 
 def test_nothing_configured_is_the_founding_cluster() -> None:
@@ -61,7 +61,3 @@ def test_settings_reach_the_controller() -> None:
     config = StackConfig.read({"settings": '{"logLevel": "debug", "reservedEnis": 1}'})
 
     assert config.controller_settings().environment()["RESERVED_ENIS"] == "1"
-
-
-def test_every_key_is_documented() -> None:
-    assert all(allowed and about for _, _, allowed, about in documentation())
