@@ -24,7 +24,7 @@ from sandbox.errors import StartFailed
 __all__ = ["AwsProcess", "AwsServer"]
 
 HOST = "127.0.0.1"
-START_SECONDS = 30
+START_SECONDS = 120
 """A start takes about 2 s; ten times that means it failed."""
 TICK_SECONDS = 0.1
 """How late a state change and its event may be when nobody asks."""
