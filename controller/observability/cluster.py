@@ -16,9 +16,10 @@ from controller.clock import Clock
 from controller.cluster import Mirror, Node
 from controller.kube import Change, kinds
 from controller.observability.metrics import Metrics
-from controller.scheduling import Pod, Resources, StateNode, is_daemonset, is_terminal
+from controller.scheduling import Pod, Resources, StateNode, is_daemonset, is_provisionable, is_terminal
 from controller.scheduling.resources import add
-from framework.api import labels
+from framework.api import ClaimCondition, labels
+from framework.api.conditions import ConditionStatus, get
 
 __all__ = ["ClusterObserver"]
 
@@ -37,6 +38,15 @@ _POD_LABELS: Final = (
 )
 
 
+_WAITING: Final = (
+    ("unbound", "Age while not bound"),
+    ("unstarted", "Age while not ready"),
+    ("provisioning_unbound", "Time since a plan first placed the pod, while not bound"),
+    ("provisioning_unstarted", "Time since a plan first placed the pod, while not ready"),
+    ("provisioning_scheduling_undecided", "Time since the pod was seen, while no plan decided on it"),
+)
+
+
 class ClusterObserver(Collector):
     """A collector over the mirror, and a listener to pods."""
 
@@ -45,6 +55,7 @@ class ClusterObserver(Collector):
         self._mirror = mirror
         self._metrics = metrics
         self._clock = clock
+        self._times = metrics.pod_times
         self._unbound: set[str] = set()
         self._unstarted: set[str] = set()
         self._unsynced_since: float | None = None
@@ -64,6 +75,24 @@ class ClusterObserver(Collector):
         yield from self._state(nodes)
         yield from _nodes(nodes, self._clock.now().timestamp())
         yield from self._pods()
+        yield self._draining()
+
+    def _draining(self) -> Metric:
+        family = GaugeMetricFamily(
+            "karpenter_nodeclaims_draining_seconds",
+            "How long the drain of the claim's node has gone on",
+            labels=("name", "nodepool"),
+        )
+        now = self._clock.now()
+        for claim in tuple(self._mirror.claims.values()):
+            drained = get(claim.status.conditions, ClaimCondition.DRAINED)
+            if drained is None or drained.status is not ConditionStatus.UNKNOWN:
+                continue
+            if claim.deleting and drained.last_transition_time is not None:
+                pool = claim.metadata.labels.get(labels.NODEPOOL, "")
+                seconds = (now - drained.last_transition_time).total_seconds()
+                family.add_metric((claim.name, pool), max(0.0, seconds))
+        return family
 
     def _state(self, nodes: tuple[StateNode, ...]) -> Iterator[Metric]:
         synced, now = self._mirror.is_synced(), self._clock.monotonic()
@@ -90,11 +119,13 @@ class ClusterObserver(Collector):
         family = GaugeMetricFamily("karpenter_pods_state", "1 per pod", labels=_POD_LABELS)
         waiting = {
             name: GaugeMetricFamily(f"karpenter_pods_{name}_time_seconds", text, labels=("name", "namespace"))
-            for name, text in (("unbound", "Age while not bound"), ("unstarted", "Age while not ready"))
+            for name, text in _WAITING
         }
-        nodes, now = self._mirror.nodes, self._clock.now()
+        nodes, now, at = self._mirror.nodes, self._clock.now(), self._clock.monotonic()
         for pod in tuple(self._mirror.pods):
             family.add_metric(_pod_values(pod, nodes.get(pod.node_name or "")), 1)
+            for name, seconds in self._times.waiting(pod.uid, at):
+                waiting[name].add_metric((pod.name, pod.namespace), seconds)
             if pod.created is None:
                 continue
             age = (now - pod.created).total_seconds()
@@ -108,13 +139,22 @@ class ClusterObserver(Collector):
         if change.new is None or is_terminal(pod):
             self._unbound.discard(pod.uid)
             self._unstarted.discard(pod.uid)
-        elif change.old is None and not pod.node_name:
+            self._times.forget(pod.uid)
+            return
+        if change.old is None and not pod.node_name:
             self._unbound.add(pod.uid)
             self._unstarted.add(pod.uid)
         else:
             self._progress(pod)
+        if is_provisionable(pod):
+            self._times.saw(pod.uid, self._clock.monotonic())
 
     def _progress(self, pod: Pod) -> None:
+        at = self._clock.monotonic()
+        if pod.node_name:
+            self._times.bound(pod.uid, at)
+        if pod.ready:
+            self._times.started(pod.uid, at)
         if pod.created is None:
             return
         age = (self._clock.now() - pod.created).total_seconds()

@@ -52,8 +52,12 @@ class ConditionObserver(Collector):
         self._recorder = recorder
         self._clock = clock
         self._kinds = {kind: extra for kind, extra in _KINDS.items() if kind in mirror.kinds}
-        self._transitions = {kind: _Transitions(kind, extra, metrics) for kind, extra in self._kinds.items()}
-        self._common = _Common(metrics)
+        self._transitions = {
+            kind: _Transitions(f"operator_{kind.kind.lower()}_", tuple(map(_label, extra)), metrics)
+            for kind, extra in self._kinds.items()
+        }
+        # The names without the kind are deprecated, yet on many boards.
+        self._common = _Transitions("operator_", ("group", "kind"), metrics)
         metrics.registry.register(self)
 
     def follow(self) -> None:
@@ -68,11 +72,16 @@ class ConditionObserver(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the gauges of every followed kind."""
         now = self._clock.now()
+        common = _Gauges("operator_", ("group", "kind"))
         for kind, extra in self._kinds.items():
-            objects = [
-                each for each in tuple(self._mirror.store(kind).objects.values()) if self._ours(kind, each)
-            ]
-            yield from _gauges(kind, extra, objects, now)
+            own = _Gauges(f"operator_{kind.kind.lower()}_", tuple(map(_label, extra)))
+            for obj in tuple(self._mirror.store(kind).objects.values()):
+                if self._ours(kind, obj):
+                    own.add(obj, _extra_values(obj, extra), now)
+                    if kind is not kinds.NODE:
+                        common.add(obj, (kind.group, kind.kind), now)
+            yield from own.families
+        yield from common.families
 
     def _ours(self, kind: Kind, obj: Any) -> bool:
         return kind is not kinds.NODE or self._mirror.is_our_node(obj)
@@ -91,10 +100,10 @@ class ConditionObserver(Collector):
 
     def _transition(self, change: Change, old: _Condition, new: _Condition) -> None:
         since = (new.since or self._clock.now()) - (old.since or self._clock.now())
-        self._transitions[change.kind].observe(change.new, old, new, since)
+        extra = self._kinds[change.kind]
+        self._transitions[change.kind].observe(_extra_values(change.new, extra), old, new, since)
         if change.kind is not kinds.NODE:
-            kind = (change.kind.group, change.kind.kind)
-            self._common.transitions.labels(*kind, new.type, new.status, new.reason).inc()
+            self._common.observe((change.kind.group, change.kind.kind), old, new, since)
             self._recorder.publish(
                 Event(
                     regarding=ObjectRef.of(change.kind, change.new.metadata),
@@ -107,28 +116,18 @@ class ConditionObserver(Collector):
 
     def _gone(self, change: Change) -> None:
         asked = change.old.metadata.deletion_timestamp
-        if asked is not None:
-            self._transitions[change.kind].terminated(change.old, self._clock.now() - asked)
-
-
-class _Common:
-    """The deprecated names without the kind."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self.transitions = Counter(
-            "operator_status_condition_transitions",
-            "Transitions of status conditions",
-            ("group", "kind", "type", "status", "reason"),
-            registry=metrics.registry,
-        )
+        if asked is None:
+            return
+        spent, extra = self._clock.now() - asked, self._kinds[change.kind]
+        self._transitions[change.kind].terminated(_extra_values(change.old, extra), spent)
+        if change.kind is not kinds.NODE:
+            self._common.terminated((change.kind.group, change.kind.kind), spent)
 
 
 class _Transitions:
-    """Counters and histograms of one kind."""
+    """Counters and histograms under one prefix; `own` are the labels that its objects give."""
 
-    def __init__(self, kind: Kind, extra: tuple[str, ...], metrics: Metrics) -> None:
-        prefix, own = f"operator_{kind.kind.lower()}_", tuple(map(_label, extra))
-        self._extra = extra
+    def __init__(self, prefix: str, own: tuple[str, ...], metrics: Metrics) -> None:
         self._count = Counter(
             f"{prefix}status_condition_transitions",
             "Transitions of status conditions",
@@ -150,41 +149,44 @@ class _Transitions:
             registry=metrics.registry,
         )
 
-    def observe(self, obj: Any, old: _Condition, new: _Condition, spent: timedelta) -> None:
-        own = _extra_values(obj, self._extra)
+    def observe(self, own: tuple[str, ...], old: _Condition, new: _Condition, spent: timedelta) -> None:
         self._count.labels(new.type, new.status, new.reason, *own).inc()
         self._seconds.labels(new.type, old.status, *own).observe(max(0.0, spent.total_seconds()))
 
-    def terminated(self, obj: Any, spent: timedelta) -> None:
-        own = _extra_values(obj, self._extra)
+    def terminated(self, own: tuple[str, ...], spent: timedelta) -> None:
         series = self._termination.labels(*own) if own else self._termination
         series.observe(max(0.0, spent.total_seconds()))
 
 
-def _gauges(kind: Kind, extra: tuple[str, ...], objects: Iterable[Any], now: datetime) -> Iterator[Metric]:
-    prefix, own = f"operator_{kind.kind.lower()}_", tuple(map(_label, extra))
-    names = ("namespace", "name", "type", "status", "reason", *own)
-    count = GaugeMetricFamily(f"{prefix}status_condition_count", "1 per condition", labels=names)
-    current = GaugeMetricFamily(
-        f"{prefix}status_condition_current_status_seconds", "How long it has had its status", labels=names
-    )
-    ending = GaugeMetricFamily(
-        f"{prefix}termination_current_time_seconds",
-        "How long deletion has been asked for",
-        labels=("namespace", "name", *own),
-    )
-    for obj in objects:
-        values = _extra_values(obj, extra)
+class _Gauges:
+    """What holds now, under one prefix; `own` are the labels beside those that every object has."""
+
+    def __init__(self, prefix: str, own: tuple[str, ...]) -> None:
+        names = ("namespace", "name", "type", "status", "reason", *own)
+        self._count = GaugeMetricFamily(f"{prefix}status_condition_count", "1 per condition", labels=names)
+        self._current = GaugeMetricFamily(
+            f"{prefix}status_condition_current_status_seconds", "How long it has had its status", labels=names
+        )
+        self._ending = GaugeMetricFamily(
+            f"{prefix}termination_current_time_seconds",
+            "How long deletion has been asked for",
+            labels=("namespace", "name", *own),
+        )
+
+    @property
+    def families(self) -> tuple[Metric, ...]:
+        return (self._count, self._current, self._ending)
+
+    def add(self, obj: Any, own: tuple[str, ...], now: datetime) -> None:
         place = (obj.metadata.namespace or "", obj.metadata.name)
         for each in _conditions(obj):
-            series = (*place, each.type, each.status, each.reason, *values)
-            count.add_metric(series, 1)
+            series = (*place, each.type, each.status, each.reason, *own)
+            self._count.add_metric(series, 1)
             if each.since is not None:
-                current.add_metric(series, max(0.0, (now - each.since).total_seconds()))
+                self._current.add_metric(series, max(0.0, (now - each.since).total_seconds()))
         asked = obj.metadata.deletion_timestamp
         if asked is not None:
-            ending.add_metric((*place, *values), max(0.0, (now - asked).total_seconds()))
-    yield from (count, current, ending)
+            self._ending.add_metric((*place, *own), max(0.0, (now - asked).total_seconds()))
 
 
 def _conditions(obj: Any) -> Iterator[_Condition]:

@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+
+from controller.observability.podtimes import PodTimes
+from controller.observability.quantiles import QuantileSummary
 
 __all__ = [
     "DURATION_BUCKETS",
@@ -59,8 +62,8 @@ class _Group:
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(name, text, labels, registry=self._registry)
 
-    def _summary(self, name: str, text: str, *labels: str) -> Summary:
-        return Summary(name, text, labels, registry=self._registry)
+    def _summary(self, name: str, text: str, *labels: str) -> QuantileSummary:
+        return QuantileSummary(name, text, labels, registry=self._registry)
 
     def _histogram(
         self, name: str, text: str, *labels: str, buckets: Sequence[float] = DURATION_BUCKETS
@@ -215,6 +218,12 @@ class PodMetrics(_Group):
         self.decision = self._histogram(
             f"{prefix}scheduling_decision_duration_seconds", "First trigger to first decision"
         )
+        self.provisioning_bound = self._histogram(
+            f"{prefix}provisioning_bound_duration_seconds", "First plan that places the pod to PodScheduled"
+        )
+        self.provisioning_startup = self._histogram(
+            f"{prefix}provisioning_startup_duration_seconds", "First plan that places the pod to Ready"
+        )
         self.evictions = self._counter(f"{prefix}eviction_requests", "Answers of the eviction API", "code")
         self.drained = self._counter(f"{prefix}drained", "Pods evicted", "reason")
 
@@ -297,6 +306,12 @@ class Metrics:
         self.pods = PodMetrics(self.registry)
         self.cloud = CloudMetrics(self.registry)
         self.runtime = RuntimeMetrics(self.registry)
+        ProcessCollector(registry=self.registry)
+        self.pod_times = PodTimes(
+            decision=self.pods.decision,
+            bound=self.pods.provisioning_bound,
+            startup=self.pods.provisioning_startup,
+        )
 
     def render(self) -> bytes:
         """Return the text that `/metrics` serves."""

@@ -8,7 +8,8 @@ nominated, pods without a place hear why.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -134,14 +135,39 @@ class Provisioner:
         self, snapshot: Snapshot, pods: tuple[Pod, ...], types: Mapping[str, tuple[InstanceType, ...]]
     ) -> Plan:
         problem = Problem(snapshot=snapshot, pods=pods, instance_types=types, options=self.options)
-        plan = await self.planner(problem)
+        with self._shown(len(pods)):
+            plan = await self.planner(problem)
         virtual = {pod.uid for pod in pods if is_virtual(pod)}
+        self._time(plan, virtual)
         gauges = self.metrics.scheduler
         gauges.unschedulable.labels(controller=self.name).set(
             sum(not each.retryable for each in plan.unplaced if each.pod_uid not in virtual)
         )
         gauges.ignored.set(plan.stats.ignored)
         return plan
+
+    @contextmanager
+    def _shown(self, pods: int) -> Iterator[None]:
+        """Show a planning run while it lasts: how many pods, and for how long."""
+        began, labels = self.clock.monotonic(), (self.name, f"{self.clock.now():%Y%m%dT%H%M%S%f}")
+        gauges = (self.metrics.scheduler.queue_depth, self.metrics.scheduler.unfinished)
+        gauges[0].labels(*labels).set(pods)
+        gauges[1].labels(*labels).set_function(lambda: self.clock.monotonic() - began)
+        try:
+            yield
+        finally:
+            for gauge in gauges:
+                gauge.remove(*labels)
+
+    def _time(self, plan: Plan, virtual: set[str]) -> None:
+        """Note since when pods are decided on."""
+        times, now = self.metrics.pod_times, self.clock.monotonic()
+        placed = {uid for claim in plan.claims for uid in claim.pods}
+        placed |= {placement.pod_uid for placement in plan.placements}
+        for uid in placed - virtual:
+            times.decided(uid, now, placed=True)
+        for unplaced in plan.unplaced:
+            times.decided(unplaced.pod_uid, now, placed=False)
 
     def _report(self, done: _Round) -> None:
         """Tell pods and pools why they cannot be served."""

@@ -17,12 +17,13 @@ from controller.clock import FakeClock
 from controller.cloud.provider import Instance, RepairPolicy
 from controller.kube import kinds
 from controller.kube.kinds import ALL_KINDS
-from tests.cases.files import Variant
+from controller.observability.cluster import ClusterObserver
+from tests.cases.files import Variant, duration
 from tests.controller.fakes.world import World
 
 _KNOWN = {
     *("node", "nodeclaim", "instanceTerminated", "waitedForPods", "conditionOrEventMustMention"),
-    *("timeline", "mustNotWaitFor", "evicted", "claimsDeleted", "blocked"),
+    *("timeline", "mustNotWaitFor", "evicted", "claimsDeleted", "blocked", "metricPresent"),
 }
 _STEP_S, _LONGEST_S = 10, 300
 
@@ -58,6 +59,8 @@ class _Stage:
         self.world.shell = attrs.evolve(self.world.shell, clock=self.world.clock)
         self.world.api.objects.clear()
         self.deleted_at: dict[str, datetime] = {}
+        self.left: set[str] = set()
+        """Pods and attachments that were still there when the first instance was ended."""
         for raw in variant.given["objects"]:
             self._put(raw)
         gates = (variant.given.get("settings") or {}).get("featureGates") or {}
@@ -68,6 +71,7 @@ class _Stage:
         )
         self._watch_deletes()
         self.world.start()
+        ClusterObserver(self.world.mirror, self.world.metrics, self.world.clock).follow()
 
     def _put(self, raw: dict[str, Any]) -> None:
         kind = next(each for each in ALL_KINDS if each.kind == raw["kind"])
@@ -110,6 +114,8 @@ class _Stage:
 
         async def noted(provider_id: str) -> None:
             node = provider_id.rpartition("/i-")[2]
+            if not self.deleted_at:
+                self.left = {*self.world.api.names(kinds.POD), *self.world.api.names(kinds.VOLUMEATTACHMENT)}
             self.deleted_at.setdefault(node, self.world.clock.now())
             await delete(provider_id)
 
@@ -159,8 +165,13 @@ class _Stage:
         return None if bool(self.deleted_at) is wanted else f"ended: {sorted(self.deleted_at)}"
 
     def _waitedForPods(self, wanted: list[str]) -> str | None:
+        """Check that the instance was ended after these pods had gone, and without waiting for any other."""
+        pods = {each["metadata"]["name"] for each in self.variant.given["objects"] if each["kind"] == "Pod"}
+        gone = pods - self.left if self.deleted_at else set()
+        if not self.deleted_at or gone != set(wanted):
+            return f"ended at {self.deleted_at} when {sorted(gone)} had gone"
         late = [at for at in self.deleted_at.values() if at > self.variant.now + timedelta(seconds=_STEP_S)]
-        return "the drain waited" if late and not wanted else None
+        return f"the drain waited until {late}" if late and not wanted else None
 
     def _conditionOrEventMustMention(self, words: list[str]) -> str | None:
         texts = [event.message for event in self.world.events.seen]
@@ -177,7 +188,14 @@ class _Stage:
         return None
 
     def _mustNotWaitFor(self, names: list[str]) -> str | None:
-        return None if self.deleted_at else f"waited for {names}"
+        """Check that the instance was ended while these were still there."""
+        waited = sorted(set(names) - self.left)
+        return f"ended at {self.deleted_at} without {waited}" if waited or not self.deleted_at else None
+
+    def _metricPresent(self, name: str) -> str | None:
+        """Check that a metric has a series; the name may lack the prefix."""
+        shown = {family.name for family in self.world.metrics.registry.collect() if family.samples}
+        return None if any(each.endswith(name) for each in shown) else f"not among {sorted(shown)}"
 
     def _evicted(self, wanted: list[str]) -> str | None:
         return None if self.world.api.evicted == wanted else str(self.world.api.evicted)
@@ -203,13 +221,17 @@ async def _register(stage: _Stage) -> None:
 
 async def _terminate(stage: _Stage) -> None:
     await stage.hydrate()
-    objects = stage.variant.given["objects"]
-    if any(each["kind"] == "PodDisruptionBudget" for each in objects):
-        stage.world.api.protected = {each["metadata"]["name"] for each in objects if each["kind"] == "Pod"}
+    mirror = stage.world.mirror
+    stage.world.api.protected = {
+        pod.name
+        for pod in mirror.pods
+        for budget in mirror.budgets
+        if budget.covers(pod.namespace, pod.labels) and budget.disruptions_allowed < 1
+    }
     await stage.terminate(_LONGEST_S)
     clock = stage.variant.given.get("clock")
     if clock:
-        await stage.world.clock.advance(int(re.sub(r"\D", "", clock)) * 3600)
+        await stage.world.clock.advance(max(0.0, duration(clock).total_seconds() - _LONGEST_S))
         await stage.terminate(_STEP_S)
 
 
