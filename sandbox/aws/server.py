@@ -25,7 +25,7 @@ __all__ = ["AwsProcess", "AwsServer"]
 
 HOST = "127.0.0.1"
 START_SECONDS = 120
-"""A start takes 2 s on an idle machine and over 30 s at a load of 14; a process that died is noticed at once."""
+"""A start takes 2 s on an idle machine, over 30 s at a load of 14; one that died is noticed at once."""
 TICK_SECONDS = 0.1
 """How late a state change and its event may be when nobody asks."""
 _SETTINGS = {
