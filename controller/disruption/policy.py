@@ -14,6 +14,7 @@ import attrs
 
 from controller.scheduling.pools import governing_config
 from framework.api import NodePool, SchedulingConfig
+from framework.api.schedulingconfig import StaticDriftOrder
 
 __all__ = ["DEFAULT_POLICY", "MinSavings", "Policies", "PoolPolicy", "Rollout", "policies"]
 
@@ -98,4 +99,6 @@ def _policy(config: SchedulingConfig) -> PoolPolicy:
             canary=rollout.canary,
             pause_on_failure=bool(rollout.pause_on_failure),
         ),
+        static_drift_deletes_first=rollout is not None
+        and rollout.static_drift is StaticDriftOrder.DELETE_FIRST,
     )

@@ -22,7 +22,7 @@ from controller.scheduling.pods import Pod
 from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.requirements import Requirement, Requirements
 from controller.scheduling.taints import tolerates
-from controller.scheduling.templates import Template
+from controller.scheduling.templates import Template, template_requirements
 from framework.api import labels
 from framework.api.quantity import format_resources
 from framework.api.requirement_spec import Operator
@@ -114,10 +114,14 @@ class Explainer:
         why = template.requirements.why_not(visible, self._run.problem.options.well_known)
         if why is None:
             return None
+        config, of_pool = template.config, template_requirements(template.pool)
+        known = self._run.problem.options.well_known
+        by_config = config is not None and of_pool.why_not(visible, known) is None
         return Reason(
             code=ReasonCode.REQUIREMENTS,
             text=f"incompatible requirements, {why}",
-            field="spec.affinity.nodeAffinity",
+            obj=f"SchedulingConfig/{config.name}" if config is not None and by_config else None,
+            field="spec.requirements" if by_config else "spec.affinity.nodeAffinity",
         )
 
     def _limit(self, cls: PodClass, variant: Variant, template: Template) -> Reason | None:

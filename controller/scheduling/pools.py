@@ -141,7 +141,7 @@ def make_templates(problem: Problem, resources: Sequence[str]) -> PoolSet:
         if template.sound.any() and _has_types(template):
             result.templates.append(template)
         else:
-            result.refuse(pool, _why_empty(template))
+            result.refuse(pool, _excluded(template) or _why_empty(template))
     return result
 
 
@@ -186,6 +186,7 @@ def _template(
     return Template(
         index=index,
         pool=pool,
+        config=config,
         requirements=requirements,
         taints=taints,
         startup_taints=tuple(Taint.from_spec(t) for t in pool.spec.template.spec.startup_taints),
@@ -279,6 +280,17 @@ def _capacity(node: StateNode, types: Mapping[str, InstanceType]) -> Resources:
 def _has_types(template: Template) -> bool:
     offered, _ = template.table.offered(template.requirements)
     return bool((template.table.matching(template.requirements) & offered & template.sound).any())
+
+
+def _excluded(template: Template) -> str | None:
+    """Why the pool and its SchedulingConfig allow nothing together, None when they do."""
+    own, config = template_requirements(template.pool), template.config
+    if config is None:
+        return None
+    for key, requirement in sorted(Requirements.from_specs(config.spec.requirements).items()):
+        if key in own and not own[key].overlaps(requirement):
+            return f"SchedulingConfig {config.name} demands {requirement}, it has {own[key]} itself"
+    return None
 
 
 def _why_empty(template: Template) -> str:

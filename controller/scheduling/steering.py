@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from controller.scheduling.claimshapes import ClaimShape, ShapeTable
 from controller.scheduling.instancetypes import CapacityType
-from controller.scheduling.openclaims import OpenClaim, OpenClaims
+from controller.scheduling.openclaims import FEW_CLAIMS, OpenClaim, OpenClaims
 from controller.scheduling.podclasses import Variant
 from controller.scheduling.reasons import Reason, ReasonCode
 from controller.scheduling.requirements import Requirement, Requirements
@@ -46,6 +46,19 @@ class _Share:
     """None while it may still land in several."""
 
 
+@attrs.frozen
+class _Measured:
+    """What a claim added when it was in that state."""
+
+    shape: ClaimShape
+    used: list[int]
+    share: _Share
+
+    def holds(self, claim: OpenClaim) -> bool:
+        """Tell whether the claim is still in that state."""
+        return claim.shape is self.shape and claim.used is self.used
+
+
 class Steering:
     """What the pools of one config have and are about to get, by capacity type and zone."""
 
@@ -60,7 +73,7 @@ class Steering:
         self._other = 0
         self._zones: dict[str, int] = {}
         self._anywhere = 0
-        self._claims: dict[int, _Share] = {}
+        self._claims: dict[int, _Measured] = {}
         self._seen = 0
         self._cpu: dict[int, NDArray[np.int64]] = {}
         for node in nodes:
@@ -101,7 +114,7 @@ class Steering:
         capped = shapes.intern(start.template, start.requirements, small)
         rest = shapes.narrow(start, _NOT_SPOT)
         # Where there is room for less than a usual node, what is not spot makes room for more.
-        usual = max((share.least for share in self._claims.values()), default=0)
+        usual = max((known.share.least for known in self._claims.values()), default=0)
         for state in (capped, rest) if room >= usual else (rest, capped):
             if state is not None:
                 yield state
@@ -134,14 +147,17 @@ class Steering:
 
     def _follow(self, open_claims: OpenClaims) -> None:
         """Take in what has changed on the claims of this config since the last look."""
-        journal = open_claims.journal
-        for row in sorted(set(journal[self._seen :])):
-            claim = open_claims.claims[row]
+        journal, claims = open_claims.journal, open_claims.claims
+        few = len(claims) <= FEW_CLAIMS
+        for claim in claims if few else map(claims.__getitem__, sorted(set(journal[self._seen :]))):
             if claim.shape.template.steering is self:
-                if row in self._claims:
-                    self._add(self._claims[row], -1)
-                self._claims[row] = self._measured(claim)
-                self._add(self._claims[row], 1)
+                known = self._claims.get(claim.row)
+                if known is None or not known.holds(claim):
+                    if known is not None:
+                        self._add(known.share, -1)
+                    share = self._measured(claim)
+                    self._claims[claim.row] = _Measured(claim.shape, claim.used, share)
+                    self._add(share, 1)
         self._seen = len(journal)
 
     def _measured(self, claim: OpenClaim) -> _Share:

@@ -22,6 +22,7 @@ from controller.scheduling.taints import Taint, tolerates
 from framework.api import labels
 from framework.api.nodepool import NodePool
 from framework.api.requirement_spec import Operator
+from framework.api.schedulingconfig import SchedulingConfig
 
 if TYPE_CHECKING:
     from controller.scheduling.steering import Steering
@@ -116,7 +117,10 @@ class Template:
     index: int
     """Place in the order of trial."""
     pool: NodePool
+    config: SchedulingConfig | None
+    """The one that governs the pool."""
     requirements: Requirements
+    """Those of the pool and of its config together."""
     taints: tuple[Taint, ...]
     startup_taints: tuple[Taint, ...]
     table: TypeTable

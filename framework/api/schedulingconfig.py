@@ -38,6 +38,7 @@ __all__ = [
     "SchedulingConfigSpec",
     "SchedulingConfigStatus",
     "SpotPolicy",
+    "StaticDriftOrder",
     "ZoneBalance",
 ]
 
@@ -61,6 +62,13 @@ class Objective(StrEnum):
 
     FIRST_FIT = "FirstFit"
     COST = "Cost"
+
+
+class StaticDriftOrder(StrEnum):
+    """What goes first when a node of a static NodePool is replaced."""
+
+    SURGE_FIRST = "SurgeFirst"
+    DELETE_FIRST = "DeleteFirst"
 
 
 class DriftSource(StrEnum):
@@ -231,6 +239,12 @@ class Rollout(Wire):
     )
     pause_on_failure: bool | None = field(
         "Whether replacements that fail to register stop the rollout.", default=None
+    )
+    static_drift: StaticDriftOrder = field(
+        "What goes first in a NodePool with replicas that is at its limit of nodes: SurgeFirst waits for "
+        "room for the replacement, as Karpenter does; DeleteFirst deletes one node, then makes another.",
+        default=StaticDriftOrder.SURGE_FIRST,
+        wire_default="SurgeFirst",
     )
 
 

@@ -127,11 +127,18 @@ def test_the_oldest_config_of_a_pools_class_gives_the_policy() -> None:
             {"apiVersion": "karpenter.sh/v1", "kind": "SchedulingConfig", **raw}
         )
 
-    first = a_config("a", 5, nodeCost=0.01, disruption={"cooldown": "5m", "minSavings": {"percent": 10}})
+    first = a_config(
+        "a",
+        5,
+        nodeCost=0.01,
+        disruption={"cooldown": "5m", "minSavings": {"percent": 10}},
+        rollout={"staticDrift": "DeleteFirst"},
+    )
     second = a_config("b", 6, nodeCost=9)
 
     (found,) = policies([a_pool()], [second, first]).values()
 
+    assert found.static_drift_deletes_first
     assert (found.config, found.node_cost, found.cooldown, found.min_savings.percent) == (
         "a",
         0.01,
