@@ -16,14 +16,15 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from random import Random, SystemRandom
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import attrs
 import click
 import structlog
 
+from controller.cli.memory import stay_under
 from controller.cli.operator import Operated, Operator, controllers
 from controller.cli.settings import Mode, Settings, env_name, flag_name
 from controller.clock import Clock, SystemClock
@@ -89,15 +90,25 @@ def run(kubeconfig: str | None, **flags: str | None) -> None:
     """Run the controller until it is told to stop."""
     try:
         settings = Settings.load(os.environ, flags)
-        clock = SystemClock()
-        logs.configure(settings.log_level, now=clock.now, commit=os.environ.get("COMMIT", ""))
-        asyncio.run(_serve(settings, kubeconfig, clock))
+        outputs = logs.Outputs(settings.log_output_paths, settings.log_error_output_paths)
     except UserError as exc:
-        click.echo(f"charpente: {exc}", err=True)
-        sys.exit(2)
-    except BaseExceptionGroup as group:
-        _report(group)
-        sys.exit(1)
+        _refuse(exc)
+    clock = SystemClock()
+    commit = os.environ.get("COMMIT", "")
+    with closing(outputs):
+        logs.configure(settings.log_level, now=clock.now, commit=commit, stream=outputs)
+        try:
+            asyncio.run(_serve(settings, kubeconfig, clock))
+        except UserError as exc:
+            _refuse(exc)
+        except BaseExceptionGroup as group:
+            _report(group)
+            sys.exit(1)
+
+
+def _refuse(exc: UserError) -> NoReturn:
+    click.echo(f"charpente: {exc}", err=True)
+    sys.exit(2)
 
 
 def _report(group: BaseExceptionGroup[BaseException]) -> None:
@@ -168,6 +179,7 @@ def _endpoints(
         host=settings.bind_address,
         ports=Ports(metrics=settings.metrics_port, probes=settings.health_probe_port),
         views=views,
+        profiling=settings.enable_profiling,
         ready={
             "mirror": lambda: mirror.listed,
             "watches": lambda: mirror.is_fresh(clock.monotonic()),
@@ -211,6 +223,8 @@ async def _attend(replica: _Replica, connection: Connection) -> None:
             group.create_task(_watch_lag(shell)),
             group.create_task(_refresh_token(connection, shell.clock)),
         ]
+        if replica.settings.memory_limit > 0:
+            background.append(group.create_task(stay_under(replica.settings.memory_limit, shell.clock)))
         if not replica.observes:
             background.append(group.create_task(shell.recorder.run()))
         try:

@@ -182,7 +182,7 @@ class Settings:
     kube_client_burst: int = _setting(
         300, _at_least(1), "a whole number of 1 or more", "API requests at once."
     )
-    enable_profiling: bool = _flag("Serve profiles on the metrics port.")
+    enable_profiling: bool = _flag("Serve /debug/pprof/profile and /debug/pprof/tasks on the metrics port.")
     disable_controller_warmup: bool = _flag(
         "Accepted for compatibility; standby replicas always keep their mirror warm.", default=True
     )
@@ -190,12 +190,12 @@ class Settings:
     disable_cluster_state_observability: bool = _flag("No pod, node, pool and status metrics.")
     leader_election_name: str = _text("karpenter-leader-election", "Name of the Lease.")
     leader_election_namespace: str = _text("", "Namespace of the Lease; the pod's when empty.")
-    memory_limit: int = _setting(-1, int, "bytes", "Memory limit of the container.")
+    memory_limit: int = _setting(-1, int, "bytes", "Memory limit; memory is given back from 90 % on.")
     cpu_requests: int = _setting(1000, _cpu, "millicores", "CPU request; scales the number of workers.")
     log_level: str = _setting(
         "info", _choice("debug", "info", "error", ""), "debug, info or error", "Least level logged."
     )
-    log_output_paths: str = _text("stdout", "Where logs go, comma separated.")
+    log_output_paths: str = _text("stdout", "Where logs go, comma separated: stdout, stderr or files.")
     log_error_output_paths: str = _text("stderr", "Where errors of logging itself go.")
     batch_max_duration: timedelta = _setting(
         timedelta(seconds=10), _duration, "a duration such as 10s", "Longest batch of pods."

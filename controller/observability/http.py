@@ -17,6 +17,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from controller.observability.metrics import Metrics
+from controller.observability.profiling import Profiling
 from framework.api import UserError
 
 __all__ = ["Endpoints", "PortTaken", "Ports"]
@@ -41,7 +42,16 @@ class Ports:
 class Endpoints:
     """The HTTP servers of metrics, probes and views; an async context manager."""
 
-    def __init__(self, metrics: Metrics, *, host: str, ports: Ports, ready: Checks, views: Views) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        host: str,
+        ports: Ports,
+        ready: Checks,
+        views: Views,
+        profiling: bool = False,
+    ) -> None:
         """Keep the arguments; an empty host means every interface. Sockets open in `async with`.
 
         `views` is looked at anew for each request, so that views may be added later.
@@ -52,6 +62,8 @@ class Endpoints:
         self._views = views
         self._ports: dict[int, dict[str, Handler]] = {ports.metrics: {}, ports.probes: {}}
         self._ports[ports.metrics] |= {"/metrics": self._render, "/debug/{view}": self._view}
+        if profiling:
+            self._ports[ports.metrics] |= {"/debug/pprof/{profile}": Profiling().answer}
         self._ports[ports.probes] |= {"/healthz": _alive, "/readyz": self._readiness}
         self._runners: list[web.AppRunner] = []
 

@@ -6,24 +6,35 @@ loop binds controller, object and reconcile id. Owns the processors; never decid
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, cast
 
 import orjson
 import structlog
 from structlog.typing import EventDict, Processor
 
-__all__ = ["configure", "ref"]
+from framework.api import UserError
+
+__all__ = ["LogOutput", "Outputs", "configure", "ref"]
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "": logging.INFO, "error": logging.ERROR}
 _UPPER: Final = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "ERROR"}
 
 
+class LogOutput(UserError):
+    """A place for logs cannot be written."""
+
+
 def configure(
-    level: str, *, now: Callable[[], datetime], commit: str = "", stream: TextIO | None = None
+    level: str,
+    *,
+    now: Callable[[], datetime],
+    commit: str = "",
+    stream: TextIO | Outputs | None = None,
 ) -> None:
     """Log from that level on (debug, info, error or empty for info) to the stream, stdout unless given."""
     structlog.configure(
@@ -35,9 +46,57 @@ def configure(
             _render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=stream or sys.stdout),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", stream or sys.stdout)),
         cache_logger_on_first_use=False,
     )
+
+
+class Outputs:
+    """Several places that every line goes to: `stdout`, `stderr`, or files that are appended to."""
+
+    def __init__(self, paths: str, errors: str) -> None:
+        """Open the places, comma separated; a line that one cannot take is told to `errors`.
+
+        Raises: LogOutput, naming the path that cannot be written.
+        """
+        self._places = [_opened(path) for path in _listed(paths)]
+        self._errors = [_opened(path) for path in _listed(errors)]
+
+    def write(self, text: str) -> None:
+        """Write to every place; one that fails does not keep the others from it."""
+        for place in self._places:
+            try:
+                place.write(text)
+            except OSError as exc:
+                for told in self._errors:
+                    with contextlib.suppress(OSError):
+                        told.write(f"a log line could not be written: {exc}\n")
+
+    def close(self) -> None:
+        """Close the files."""
+        for place in (*self._places, *self._errors):
+            if place not in (sys.stdout, sys.stderr):
+                place.close()
+
+    def flush(self) -> None:
+        """Flush every place."""
+        for place in self._places:
+            with contextlib.suppress(OSError):
+                place.flush()
+
+
+def _listed(paths: str) -> list[str]:
+    return [path for path in (each.strip() for each in paths.split(",")) if path]
+
+
+def _opened(path: str) -> TextIO:
+    standard = {"stdout": sys.stdout, "stderr": sys.stderr}.get(path)
+    if standard is not None:
+        return standard
+    try:
+        return open(path.removeprefix("file://"), "a", buffering=1, encoding="utf-8")
+    except OSError as exc:
+        raise LogOutput(f"logs cannot be written to {path}: {exc.strerror}; name another file") from exc
 
 
 def ref(name: str, namespace: str | None = None) -> dict[str, str]:

@@ -7,6 +7,8 @@ import json
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -111,3 +113,33 @@ def test_debug_lines_say_where_they_come_from(configured: io.StringIO) -> None:
     structlog.get_logger("controller").debug("here")
 
     assert "test_endpoints.py:" in str(lines(configured)[0]["caller"])
+
+
+def test_lines_go_to_every_output_and_a_wrong_one_is_named(configured: io.StringIO, tmp_path: Path) -> None:
+    outputs = logs.Outputs(f"{tmp_path / 'a.log'}, {tmp_path / 'b.log'}", "stderr")
+    logs.configure("info", now=lambda: datetime(2026, 1, 1, tzinfo=UTC), stream=outputs)
+
+    structlog.get_logger("controller").info("here")
+    outputs.close()
+
+    assert (tmp_path / "a.log").read_text() == (tmp_path / "b.log").read_text()
+    assert '"message":"here"' in (tmp_path / "a.log").read_text()
+    with pytest.raises(logs.LogOutput, match="logs cannot be written to /none/x: No such file"):
+        logs.Outputs("/none/x", "stderr")
+
+
+async def test_profiles_are_served_only_when_asked_for() -> None:
+    ports = Ports(metrics=free_port(), probes=free_port())
+    arguments: dict[str, Any] = {"host": "127.0.0.1", "ports": ports, "ready": {}, "views": {}}
+
+    async with Endpoints(Metrics(), **arguments):
+        off = await fetch(ports.metrics, "/debug/pprof/tasks")
+    async with Endpoints(Metrics(), profiling=True, **arguments):
+        tasks = await fetch(ports.metrics, "/debug/pprof/tasks")
+        profile = await fetch(ports.metrics, "/debug/pprof/profile?seconds=0.01")
+        wrong = await fetch(ports.metrics, "/debug/pprof/profile?seconds=x")
+
+    assert off[0] == 404
+    assert "test_profiles_are_served_only_when_asked_for" in tasks[1]
+    assert "function calls" in profile[1]
+    assert wrong == (400, "seconds: give a number up to 300\n")
