@@ -1,7 +1,8 @@
 """Claims through random faults: nothing leaked, nothing launched twice, nobody evicted against a budget.
 
-The machine drives claims with API errors, lost watches, restarts and joining nodes in any order; then faults
-end, and what must hold is checked after the dust has settled.
+The machine drives claims with API errors, lost watches, kills before and after every call, an EC2 whose
+lists lag, and joining nodes in any order; then faults end, and what must hold is checked after the dust has
+settled. That EC2 itself launches once per claim is the provider's part, proven in its own tests.
 """
 
 from __future__ import annotations
@@ -22,6 +23,37 @@ from tests.controller.fakes.world import World
 NAMES = ("default-aaaaa", "default-bbbbb", "default-ccccc")
 
 
+class Killed(BaseException):
+    """The process ends here and now; nothing may catch it."""
+
+
+class Fuse:
+    """Kills the process at the n-th place between two calls to the outside, counted from when it is lit."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+
+    def guard(self, target: Any, *names: str) -> None:
+        for name in names:
+            setattr(target, name, self._guarded(getattr(target, name)))
+
+    def _guarded(self, method: Any) -> Any:
+        async def call(*args: Any, **options: Any) -> Any:
+            self._burn()
+            answer = await method(*args, **options)
+            self._burn()
+            return answer
+
+        return call
+
+    def _burn(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise Killed
+
+
 class Claims(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
@@ -31,6 +63,9 @@ class Claims(RuleBasedStateMachine):
 
     async def _begin(self) -> None:
         self.world = World()
+        self.fuse = Fuse()
+        self.fuse.guard(self.world.api, "get", "create", "patch", "delete", "evict")
+        self.fuse.guard(self.world.cloud, "create", "get", "list", "delete")
 
     def do(self, work: Any) -> Any:
         return self.loop.run_until_complete(work)
@@ -57,6 +92,31 @@ class Claims(RuleBasedStateMachine):
         self.world.api.failures = [errors[each] for each in failures]
         self.do(self._try(name))
         self.world.api.failures = []
+
+    @rule(name=st.sampled_from(NAMES), at=st.integers(0, 15))
+    def kill(self, name: str, at: int) -> None:
+        """Kill the process before or after one of its calls, and start it again."""
+        self.fuse.left = at
+        try:
+            self.do(self._try(name))
+        except Killed:
+            self.world.start()
+        self.fuse.left = None
+
+    @precondition(lambda self: bool(self.world.cloud.instances))
+    @rule()
+    def collect_garbage_by_a_list_that_lags(self) -> None:
+        """EC2's list leaves an instance out that is there."""
+        hidden = min(self.world.cloud.instances)
+        instance = self.world.cloud.instances.pop(hidden)
+        self.do(self._collect())
+        self.world.cloud.instances[hidden] = instance
+
+    async def _collect(self) -> None:
+        try:
+            await self.world.run("nodeclaim.garbagecollection")
+        except CharpenteError:
+            return
 
     @rule(error=st.sampled_from(["capacity", "throttled"]))
     def cloud_trouble(self, error: str) -> None:
