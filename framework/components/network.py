@@ -105,7 +105,7 @@ class Network(pulumi.ComponentResource):
 
     def _subnets(self, plan: ZonePlan) -> _Zone:
         cluster = self._args.cluster_name
-        options = pulumi.ResourceOptions(parent=self._vpc)
+        options = pulumi.ResourceOptions(parent=self)
         public = aws.ec2.Subnet(
             f"{self._name}-public-{plan.zone}",
             vpc_id=self._vpc.id,
@@ -135,14 +135,14 @@ class Network(pulumi.ComponentResource):
             f"{self._name}-{suffix}",
             vpc_id=self._vpc.id,
             tags=self._tags(f"{self._args.cluster_name}-{suffix}"),
-            opts=pulumi.ResourceOptions(parent=self._vpc),
+            opts=pulumi.ResourceOptions(parent=self),
         )
         for zone, subnet in subnets.items():
             aws.ec2.RouteTableAssociation(
                 f"{self._name}-{suffix.split('-')[0]}-{zone}",
                 route_table_id=table.id,
                 subnet_id=subnet.id,
-                opts=pulumi.ResourceOptions(parent=table),
+                opts=pulumi.ResourceOptions(parent=self),
             )
         return table
 
@@ -153,7 +153,7 @@ class Network(pulumi.ComponentResource):
             route_table_id=table.id,
             destination_cidr_block=_ANYWHERE,
             gateway_id=gateway.id,
-            opts=pulumi.ResourceOptions(parent=table),
+            opts=pulumi.ResourceOptions(parent=self),
         )
         return table
 
@@ -171,14 +171,14 @@ class Network(pulumi.ComponentResource):
                 f"{self._name}-nat-{zone.plan.zone}",
                 domain="vpc",
                 tags=self._tags(title),
-                opts=pulumi.ResourceOptions(parent=self._vpc, depends_on=[gateway]),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]),
             )
             made[zone.plan.zone] = aws.ec2.NatGateway(
                 f"{self._name}-nat-{zone.plan.zone}",
                 allocation_id=address.id,
                 subnet_id=zone.public.id,
                 tags=self._tags(title),
-                opts=pulumi.ResourceOptions(parent=self._vpc, depends_on=[gateway]),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]),
             )
         shared = made[homes[0].plan.zone]
         return {zone.plan.zone: made.get(zone.plan.zone, shared) for zone in zones}
@@ -192,7 +192,7 @@ class Network(pulumi.ComponentResource):
                 route_table_id=table.id,
                 destination_cidr_block=_ANYWHERE,
                 nat_gateway_id=gateways[name].id,
-                opts=pulumi.ResourceOptions(parent=table),
+                opts=pulumi.ResourceOptions(parent=self),
             )
         return table
 
@@ -208,7 +208,7 @@ class Network(pulumi.ComponentResource):
                 subnet_ids=self.private_subnet_ids,
                 tags=args.tags,
             ),
-            pulumi.ResourceOptions(parent=self._vpc),
+            pulumi.ResourceOptions(parent=self),
         )
 
     def _storage_endpoint(self, tables: Sequence[aws.ec2.RouteTable]) -> None:
@@ -220,5 +220,5 @@ class Network(pulumi.ComponentResource):
             vpc_endpoint_type="Gateway",
             route_table_ids=pulumi.Output.all(*[table.id for table in tables]).apply(sorted),
             tags=self._tags(f"{self._args.cluster_name}-s3"),
-            opts=pulumi.ResourceOptions(parent=self._vpc),
+            opts=pulumi.ResourceOptions(parent=self),
         )

@@ -81,7 +81,9 @@ class AwsAccount:
         templates = self._pages("describe_launch_templates", "LaunchTemplates", Filters=self._owned[:1])
         pages = self._client("iam").get_paginator("list_instance_profiles")
         path = f"/karpenter/{self.region}/{self.cluster}/"
-        profiles = [each for page in pages.paginate(PathPrefix=path) for each in page["InstanceProfiles"]]
+        found = [each for page in pages.paginate(PathPrefix=path) for each in page["InstanceProfiles"]]
+        # A server that ignores the prefix must not cost others their profiles.
+        profiles = [each for each in found if each["Path"].startswith(path)]
         return (
             *(Leftover(kind=_TEMPLATE, id=raw["LaunchTemplateId"]) for raw in templates),
             *(Leftover(kind=_PROFILE, id=raw["InstanceProfileName"]) for raw in profiles),

@@ -38,6 +38,14 @@ class Iam(IamResponse):  # type: ignore[misc]  # moto is not typed here
         _check_trust(self._get_param("PolicyDocument"))
         return super().update_assume_role_policy()
 
+    def list_instance_profiles(self) -> Any:
+        """Return the profiles under a path; moto returns all of them."""
+        answer = super().list_instance_profiles()
+        prefix = self._get_param("PathPrefix") or "/"
+        profiles = [each for each in answer.result["InstanceProfiles"] if each.path.startswith(prefix)]
+        answer.result["InstanceProfiles"] = profiles
+        return answer
+
     def create_service_linked_role(self) -> Any:
         """Create a role under AWS's name; one that exists is InvalidInput, as in AWS."""
         service = self._get_param("AWSServiceName")
