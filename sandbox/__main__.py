@@ -12,6 +12,7 @@ Answers go to stdout, progress to stderr. Exit codes: 0 done, 1 the answer is no
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -104,17 +105,25 @@ def status(directory: Path) -> None:
 @_directory
 def env(directory: Path) -> None:
     """Print what a shell needs to talk to the sandbox; use it as eval "$(python -m sandbox env)"."""
-    from stacks.programs.config import StackConfig  # only here is it needed
+    # Only here are these needed, and Pulumi's SDK takes a second.
+    from sandbox.pulumi_aws.engine import Engine
+    from stacks.programs.config import StackConfig
 
-    variables = {
-        **Sandbox(directory.absolute()).environment,
-        "CLUSTER_NAME": StackConfig().cluster_name,
-    }
+    sandbox = Sandbox(directory.absolute())
+    own = sandbox.environment
+    variables = {**own, "CLUSTER_NAME": StackConfig().cluster_name}
+    folders = []
+    if tools.locate("pulumi") is not None and tools.locate("pulumi-resource-kubernetes") is not None:
+        engine = Engine(
+            root=directory.absolute() / "pulumi", aws_endpoint=sandbox.aws_endpoint, region=own["AWS_REGION"]
+        )
+        variables = {**engine.environment(), **variables}
+        folders = variables.pop("PATH").split(os.pathsep)[:2]
+    kubectl = tools.locate("kubectl")
+    folders += [] if kubectl is None else [str(Path(kubectl).parent)]
     for name, value in variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")
-    kubectl = tools.locate("kubectl")
-    if kubectl is not None:
-        click.echo(f'export PATH={shlex.quote(str(Path(kubectl).parent))}:"$PATH"')
+    click.echo(f'export PATH={shlex.quote(os.pathsep.join(folders))}:"$PATH"')
 
 
 @cli.command()
