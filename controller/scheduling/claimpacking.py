@@ -27,7 +27,7 @@ from framework.api.schedulingconfig import MinValuesPolicy
 __all__ = ["ClaimPacking"]
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.define(kw_only=True, eq=False)
 class _Move:
     """What taking a pod would make of a claim."""
 
@@ -189,13 +189,12 @@ class ClaimPacking:
         claim.lowered = move.lowered
         claim.ports += variant.ports
         self.open.settle(claim, move.shape, used, pods)
-        if before is not move.shape and claim.classes:
+        if before is not move.shape and claim.counted:
             self._recount(claim, before)
-        claim.classes[cls] = claim.classes.get(cls, 0) + count
-        for counter in cls.rules.counters:
-            self._count(counter, claim, count)
-        for counter in cls.rules.owned:
-            self._count(counter, claim, count)
+        if cls.rules.counts_in:
+            claim.counted[cls] = claim.counted.get(cls, 0) + count
+            for counter in cls.rules.counts_in:
+                self._count(counter, claim, count)
 
     def settle_group(
         self, counter: Counter, cls: PodClass, variant: Variant, templates: Sequence[Template]
@@ -215,7 +214,7 @@ class ClaimPacking:
         starts = [self._start(template) for template in templates]
         moved = [rules.move(start, self.shapes) for start in starts if start for rules in variant.rules]
         for claim in self.open.claims:
-            if not any(counter in mate.rules.counters for mate in claim.classes):
+            if not any(counter in mate.rules.counters for mate in claim.counted):
                 continue
             for requirement in wanted:
                 narrowed = self.shapes.narrow(claim.shape, requirement)
@@ -233,8 +232,8 @@ class ClaimPacking:
 
     def _recount(self, claim: OpenClaim, before: ClaimShape) -> None:
         """Move the pods of a claim to the domains that it may be in now."""
-        for cls, pods in claim.classes.items():
-            for counter in (*cls.rules.counters, *cls.rules.owned):
+        for cls, pods in claim.counted.items():
+            for counter in cls.rules.counts_in:
                 old, new = _domains(counter, before), _domains(counter, claim.shape)
                 if old != new:
                     counter.add_claim(claim.row, old, -pods)

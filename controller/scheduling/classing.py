@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import attrs
+
 from controller.scheduling.nodetable import NodeTable
 from controller.scheduling.plan import PreferencePolicy
 from controller.scheduling.podclasses import (
@@ -26,6 +28,7 @@ from controller.scheduling.pods import Pod
 from controller.scheduling.podshapes import PodConstraints
 from controller.scheduling.requirements import Requirements
 from controller.scheduling.runningpods import running_pods
+from controller.scheduling.selectors import LabelSelector
 from controller.scheduling.snapshot import Snapshot, StateNode
 from controller.scheduling.taints import Toleration
 from controller.scheduling.topology import Counter, CounterKey, Mode, NodeFilter, Topology
@@ -84,7 +87,8 @@ class Classing:
     def _declare_terms(self, constraints: PodConstraints, namespace: str, rung: Terms) -> None:
         for constraint in rung.spread:
             self._spread_counter(constraints, namespace, constraint)
-        for term in (*rung.affinity, *rung.preferred_affinity):
+        self._followed(rung.affinity, namespace)
+        for term in rung.preferred_affinity:
             self._counter(Mode.ONE, term, namespace)
         for term in (*rung.anti_affinity, *rung.preferred_anti_affinity):
             self._counter(Mode.ALL, term, namespace)
@@ -109,6 +113,21 @@ class Classing:
 
     def _counter(self, mode: Mode, term: PodAffinityTerm, namespace: str) -> Counter:
         return self._topology.counter(self._key(mode, term, namespace))
+
+    def _followed(self, terms: Sequence[PodAffinityTerm], namespace: str) -> list[Counter]:
+        """Return the counter of each required affinity term of one pod.
+
+        Only pods that all its terms mean count for any of them, as kube-scheduler has it.
+        """
+        keys = [self._key(Mode.ONE, term, namespace) for term in terms]
+        if len(keys) > 1:
+            selectors = [key.selector for key in keys if key.selector is not None]
+            every = LabelSelector([term for selector in selectors for term in selector.terms])
+            scopes = [key.namespaces for key in keys if key.namespaces is not None]
+            shared = scopes[0].intersection(*scopes[1:]) if scopes else None
+            selector = every if len(selectors) == len(keys) else None
+            keys = [attrs.evolve(key, selector=selector, namespaces=shared) for key in keys]
+        return [self._topology.counter(key) for key in keys]
 
     def _key(self, mode: Mode, term: PodAffinityTerm, namespace: str) -> CounterKey:
         return CounterKey(
@@ -197,7 +216,7 @@ class Classing:
         keys = [f"{pod.namespace}/{claim}" for claim in constraints.volume_claims]
         drivers = [(volumes.driver(key), key) for key in keys]
         own = [self._counter(Mode.OWNERS, term, pod.namespace) for term in constraints.anti_affinity]
-        tied = [self._counter(Mode.ONE, term, pod.namespace) for term in constraints.affinity]
+        tied = self._followed(constraints.affinity, pod.namespace)
         counters = self.selecting(pod) if self._topology.counters else ()
         for counter in counters:
             counter.awaited |= counter not in tied
@@ -205,7 +224,7 @@ class Classing:
             sample=pod,
             constraints=constraints,
             counters=counters,
-            owned=tuple(dict.fromkeys(own)),
+            counts_in=(*counters, *dict.fromkeys(own)),
             volumes=tuple((driver, key) for driver, key in drivers if driver is not None),
         )
 
@@ -260,11 +279,11 @@ class Classing:
                     counts_nodes=counter.by_host and constraint.honor_taints,
                 )
             )
-        for term in (*rung.affinity, *rung.preferred_affinity):
-            counter = self._counter(Mode.ONE, term, pod.namespace)
+        followed = self._followed(rung.affinity, pod.namespace)
+        liked = [self._counter(Mode.ONE, term, pod.namespace) for term in rung.preferred_affinity]
+        for counter in (*followed, *liked):
             itself = counter.key.selects(pod.namespace, pod.labels)
-            required = term in rung.affinity
-            rules.append(AffinityRule(counter=counter, selects_itself=itself, required=required))
+            rules.append(AffinityRule(counter=counter, selects_itself=itself, required=counter in followed))
         for term in (*rung.anti_affinity, *rung.preferred_anti_affinity):
             rules.append(
                 AntiAffinityRule(counter=self._counter(Mode.ALL, term, pod.namespace), inverse=False)

@@ -50,7 +50,7 @@ class NodePacking:
             return False
         self.nodes.take(row, cls.request, variant.ports, 1)
         self.nodes.attach(row, cls.rules.volumes)
-        for counter in (*cls.rules.counters, *cls.rules.owned):
+        for counter in cls.rules.counts_in:
             if counter.looks_at_node(self.nodes, row):
                 counter.add_at_node(row, self.nodes.label(row, counter.key.topology_key), 1)
         self._journal.append(row)

@@ -36,10 +36,13 @@ class OpenClaim:
     """One claim being filled."""
 
     row: int
+    key: int = 0
+    """Place in the order of trial; 0 until it has a pod."""
     shape: ClaimShape
     used: list[int]
     pods: list[Pod] = attrs.field(factory=list)
-    classes: dict[PodClass, int] = attrs.field(factory=dict)
+    counted: dict[PodClass, int] = attrs.field(factory=dict)
+    """How many pods it has of each class that some counter counts."""
     ports: list[HostPort] = attrs.field(factory=list)
     held: frozenset[str] = frozenset()
     """Reservations of which it holds a unit."""
@@ -90,32 +93,39 @@ class OpenClaims:
             self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
             self._shape_ids = np.concatenate([self._shape_ids, np.zeros_like(self._shape_ids)])
             self._used = np.concatenate([self._used, np.zeros_like(self._used)], axis=1)
+        if row == FEW_CLAIMS:
+            for other in self.claims:
+                self._note(other)
         claim = OpenClaim(row=row, shape=shape, used=used)
         self.claims.append(claim)
         return claim
 
+    def _note(self, claim: OpenClaim) -> None:
+        """Bring the arrays up to date; while there are few claims nobody reads them."""
+        row = claim.row
+        self._keys[row] = claim.key
+        self._shape_ids[row] = claim.shape.id
+        self._used[:, row] = claim.used
+        self.journal.append(row)
+
     def settle(self, claim: OpenClaim, shape: ClaimShape, used: list[int], pods: Sequence[Pod]) -> None:
         """Let the claim take the pods: new state, new use, new place in the order."""
-        row = claim.row
         claim.shape, claim.used = shape, used
         claim.pods += pods
         self._sequence += len(pods)
-        count = len(claim.pods)
-        key = count * _TIES + self._sequence
-        if len(self.claims) <= FEW_CLAIMS:
-            if count > len(pods):
-                del self.order[bisect_left(self.order, (int(self._keys[row]), row))]
-            insort(self.order, (key, row))
-        self._keys[row] = key
-        self._shape_ids[row] = shape.id
-        self._used[:, row] = used
-        self.journal.append(row)
+        before, claim.key = claim.key, len(claim.pods) * _TIES + self._sequence
+        if len(self.claims) > FEW_CLAIMS:
+            self._note(claim)
+            return
+        if before:
+            del self.order[bisect_left(self.order, (before, claim.row))]
+        insort(self.order, (claim.key, claim.row))
 
     def reshape(self, claim: OpenClaim, shape: ClaimShape) -> None:
         """Narrow a claim without adding to it."""
         claim.shape = shape
-        self._shape_ids[claim.row] = shape.id
-        self.journal.append(claim.row)
+        if len(self.claims) > FEW_CLAIMS:
+            self._note(claim)
 
     def lead(self, claim: OpenClaim, keys: NDArray[np.int64] | None) -> int:
         """Return how many pods the claim may take before another one that may take them comes first.
@@ -123,7 +133,7 @@ class OpenClaims:
         `keys` are those of a view; without them the claim after it in the order counts, taking or not.
         """
         if keys is None:
-            place = bisect_left(self.order, (int(self._keys[claim.row]), claim.row)) + 1
+            place = bisect_left(self.order, (claim.key, claim.row)) + 1
             following = self.order[place][0] if place < len(self.order) else REFUSED
         else:
             others = keys.copy()

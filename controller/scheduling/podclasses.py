@@ -157,8 +157,8 @@ class ClassRules:
     constraints: PodConstraints
     counters: tuple[Counter, ...]
     """Those that select its pods."""
-    owned: tuple[Counter, ...]
-    """Those of its own required anti-affinity terms."""
+    counts_in: tuple[Counter, ...]
+    """Those and the ones of its own required anti-affinity terms: its pods are counted in them."""
     volumes: tuple[tuple[str, str], ...]
     """(driver, claim key) of each volume that takes an attach slot."""
     variants: tuple[Variant, ...] = ()
