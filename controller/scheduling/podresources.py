@@ -8,27 +8,49 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import attrs
+
 from controller.scheduling.resources import PODS, Resources, add, largest
 from framework.api.quantity import parse_resources
 
 __all__ = ["effective_limits", "effective_requests", "has_resource_claims"]
 
 _POD_LEVEL: Final = ("cpu", "memory")
+_NO_STATUS: Final[Mapping[str, Any]] = {}
 
 
-def effective_requests(spec: Mapping[str, Any]) -> Resources:
-    """Return the requests of a pod spec with its overhead and `pods: 1`.
+@attrs.frozen(kw_only=True)
+class _Resized:
+    """What containers have that may differ from what their spec asks."""
 
+    held: Mapping[str, Resources] = attrs.field(factory=dict)
+    """By container name: the most of what the kubelet allocated and what is in force."""
+    infeasible: bool = False
+    """Whether the node can never give what is asked, so that only what containers have counts."""
+
+    def request(self, container: Mapping[str, Any], asked: Resources) -> Resources:
+        """Return what counts for a container that asks for so much."""
+        held = self.held.get(str(container.get("name")))
+        if held is None:
+            return asked
+        return held if self.infeasible else largest((asked, held))
+
+
+def effective_requests(spec: Mapping[str, Any], status: Mapping[str, Any] = _NO_STATUS) -> Resources:
+    """Return the requests of a pod with its overhead and `pods: 1`.
+
+    While a container is resized in place it counts with the most of what is asked and what it has.
     Raises ValueError for an amount that is negative or no quantity.
     """
-    total = add(_aggregate(spec, "requests"), _amounts(spec.get("overhead"), "overhead"))
+    total = _aggregate(spec, "requests", _resized(status))
+    total = add(total, _amounts(spec.get("overhead"), "spec.overhead"))
     total[PODS] = total.get(PODS, 0) + 1
     return total
 
 
 def effective_limits(spec: Mapping[str, Any]) -> Resources:
     """Return the limits of a pod spec, summed like requests; raises ValueError likewise."""
-    return _aggregate(spec, "limits")
+    return _aggregate(spec, "limits", _Resized())
 
 
 def has_resource_claims(spec: Mapping[str, Any]) -> bool:
@@ -39,18 +61,31 @@ def has_resource_claims(spec: Mapping[str, Any]) -> bool:
     )
 
 
-def _aggregate(spec: Mapping[str, Any], kind: str) -> dict[str, int]:
-    running = add(*(_container(c, kind) for c in spec.get("containers") or ()))
+def _resized(status: Mapping[str, Any]) -> _Resized:
+    statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    held = {}
+    for each in statuses:
+        if (resources := each.get("resources")) is not None:
+            where = f"status.containerStatuses[{each.get('name')}]"
+            allocated = _amounts(each.get("allocatedResources"), f"{where}.allocatedResources")
+            in_force = _amounts(resources.get("requests"), f"{where}.resources.requests")
+            held[str(each.get("name"))] = largest((allocated, in_force))
+    pending = (c for c in status.get("conditions") or () if c.get("type") == "PodResizePending")
+    return _Resized(held=held, infeasible=any(c.get("reason") == "Infeasible" for c in pending))
+
+
+def _aggregate(spec: Mapping[str, Any], kind: str, resized: _Resized) -> dict[str, int]:
+    running = add(*(resized.request(c, _container(c, kind)) for c in spec.get("containers") or ()))
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.get("initContainers") or ():
         if container.get("restartPolicy") == "Always":
-            sidecars = add(sidecars, _container(container, kind))
+            sidecars = add(sidecars, resized.request(container, _container(container, kind)))
             peak = largest((peak, sidecars))
         else:
             peak = largest((peak, add(sidecars, _container(container, kind))))
     total = largest((add(running, sidecars), peak))
-    pod_level = _amounts((spec.get("resources") or {}).get(kind), f"resources.{kind}")
+    pod_level = _amounts((spec.get("resources") or {}).get(kind), f"spec.resources.{kind}")
     for name, amount in pod_level.items():
         if name in _POD_LEVEL or name.startswith("hugepages-"):
             total[name] = amount
@@ -62,12 +97,10 @@ def _container(container: Mapping[str, Any], kind: str) -> Resources:
     resources = container.get("resources")
     if not resources:
         return {}
-    amounts = _amounts(resources.get(kind), f"containers[{container.get('name')}].resources.{kind}")
+    where = f"spec.containers[{container.get('name')}].resources"
+    amounts = _amounts(resources.get(kind), f"{where}.{kind}")
     if kind == "requests" and resources.get("limits"):
-        return {
-            **_amounts(resources["limits"], f"containers[{container.get('name')}].resources.limits"),
-            **amounts,
-        }
+        return {**_amounts(resources["limits"], f"{where}.limits"), **amounts}
     return amounts
 
 

@@ -135,12 +135,12 @@ class Pod:
         metadata, spec, status = raw.get("metadata") or {}, raw.get("spec") or {}, raw.get("status") or {}
         name = str(metadata.get("name") or metadata.get("generateName") or "")
         try:
-            requests, limits = effective_requests(spec), effective_limits(spec)
+            requests, limits = effective_requests(spec, status), effective_limits(spec)
         except ValueError as exc:
             where, _, problem = str(exc).partition(": ")
             raise InvalidField(
                 obj=f"Pod/{metadata.get('namespace', 'default')}/{name}",
-                field=f"spec.{where}",
+                field=where,
                 problem=problem,
                 remedy="give amounts such as 500m or 1Gi, 0 or more",
             ) from exc
@@ -203,7 +203,9 @@ def _constraints(spec: Mapping[str, Any], pod_labels: Mapping[str, str], name: s
             node_term(t) for t in (node.get(required) or {}).get("nodeSelectorTerms") or ()
         ),
         "preferred_terms": tuple(
-            PreferredNodeTerm(int(t["weight"]), node_term(t["preference"])) for t in node.get(preferred) or ()
+            PreferredNodeTerm(int(t["weight"]), node_term(t["preference"]))
+            for t in node.get(preferred) or ()
+            if t["preference"].get("matchFields") is None  # wishes for a node by name; no new one has it
         ),
         "affinity": tuple(PodAffinityTerm.from_wire(t, pod_labels) for t in near.get(required) or ()),
         "anti_affinity": tuple(PodAffinityTerm.from_wire(t, pod_labels) for t in away.get(required) or ()),
