@@ -131,7 +131,8 @@ class Counter:
 
     def add_elsewhere(self, value: str | None, count: int) -> None:
         """Count pods on a node that takes part in counting but not in placing."""
-        self.total += count
+        if self.by_host or value is not None:
+            self.total += count
         if not self.by_host and value is not None:
             self.counts[value] = self.counts.get(value, 0) + count
 

@@ -96,11 +96,7 @@ class _Finder:
             return []
         exact = next((t for t in selector.terms if t.operator == "In" and len(t.values) == 1), None)
         pool = self._all if exact is None else self._by_label.get((exact.key, exact.values[0]), [])
-        return [
-            seat
-            for seat in pool
-            if _in_namespaces(problem, owner, term, seat.pod) and selector.matches(seat.pod.labels)
-        ]
+        return [seat for seat in pool if _means(problem, owner, term, seat.pod)]
 
 
 def _in_namespaces(problem: Problem, owner: Pod, term: PodAffinityTerm, other: Pod) -> bool:
@@ -126,10 +122,16 @@ def _anti_affinity(problem: Problem, seat: _Seat, term: PodAffinityTerm, finder:
 
 def _affinity(problem: Problem, seat: _Seat, term: PodAffinityTerm, finder: _Finder) -> Iterator[str]:
     mine = seat.where.domains(term.topology_key)
-    mates = [other for other in finder.selected(problem, seat.pod, term) if other.pod is not seat.pod]
+    # Only pods that all terms of the pod mean count for any of them.
+    mates = [
+        other
+        for other in finder.selected(problem, seat.pod, term)
+        if other.pod is not seat.pod
+        and all(_means(problem, seat.pod, each, other.pod) for each in seat.pod.affinity)
+    ]
     if any(other.where.domains(term.topology_key) & mine for other in mates):
         return
-    itself = term.selector is not None and term.selector.matches(seat.pod.labels)
+    itself = all(_means(problem, seat.pod, each, seat.pod) for each in seat.pod.affinity)
     # The first pod of a group may start anywhere, unless a mate that need not wait for it is elsewhere.
     certain = [
         mate
@@ -137,19 +139,21 @@ def _affinity(problem: Problem, seat: _Seat, term: PodAffinityTerm, finder: _Fin
         if len(mate.where.domains(term.topology_key)) == 1
         and not (mate.planned and _is_tied(problem, mate.pod, seat.pod))
     ]
-    if itself and _in_namespaces(problem, seat.pod, term, seat.pod) and not certain:
+    if itself and not certain:
         return
     yield f"pod {seat.pod.key} is in {term.topology_key} {sorted(mine)}, where no pod of its affinity is"
 
 
 def _is_tied(problem: Problem, pod: Pod, other: Pod) -> bool:
     """Tell whether some affinity of the pod is one to the other."""
-    return any(
-        term.selector is not None
-        and term.selector.matches(other.labels)
-        and _in_namespaces(problem, pod, term, other)
-        for term in pod.affinity
-    )
+    return any(_means(problem, pod, term, other) for term in pod.affinity)
+
+
+def _means(problem: Problem, owner: Pod, term: PodAffinityTerm, other: Pod) -> bool:
+    """Tell whether a term of the owner picks the other pod."""
+    if term.selector is None or not term.selector.matches(other.labels):
+        return False
+    return _in_namespaces(problem, owner, term, other)
 
 
 def _spreads(problem: Problem, plan: Plan, seats: list[_Seat], finder: _Finder) -> Iterator[str]:
@@ -187,7 +191,7 @@ def _spread(
         if key == labels.HOSTNAME:
             lowest = _emptiest_host(hosts, constraint, seat.pod, counts)
         else:
-            eligible = _eligible(problem, seat.pod, key, counts)
+            eligible = _eligible(problem, constraint, seat.pod, counts)
             lowest = min((counts.get(domain, 0) for domain in eligible), default=0)
             if constraint.min_domains is not None and len(eligible) < constraint.min_domains:
                 lowest = 0
@@ -197,11 +201,18 @@ def _spread(
 
 
 def _looked_at(constraint: TopologySpread, owner: Pod, where: _Where) -> bool:
-    """Tell whether the place counts for the constraint, by the pod's own node affinity."""
+    """Tell whether the place counts for the constraint, by the pod's own node affinity and tolerations."""
+    repelling = [taint for taint in where.taints if taint.effect != "PreferNoSchedule"]
+    tolerated = all(any(t.covers(taint) for t in owner.tolerations) for taint in repelling)
+    if constraint.honor_taints and not tolerated:
+        return False
     if not constraint.honor_affinity:
         return True
-    terms = [owner.node_selector.union(term) for term in owner.required_terms] or [owner.node_selector]
-    return any(_may_hold(term, where) for term in terms)
+    return any(_may_hold(term, where) for term in _alternatives(owner))
+
+
+def _alternatives(pod: Pod) -> list[Requirements]:
+    return [pod.node_selector.union(term) for term in pod.required_terms] or [pod.node_selector]
 
 
 def _may_hold(term: Requirements, where: _Where) -> bool:
@@ -212,39 +223,36 @@ def _may_hold(term: Requirements, where: _Where) -> bool:
     return True
 
 
-def _eligible(problem: Problem, pod: Pod, key: str, counts: dict[str, int]) -> set[str]:
-    """Domains that nodes have or will have and the pod itself allows: at least these count."""
-    terms = [pod.node_selector.union(term) for term in pod.required_terms] or [pod.node_selector]
+def _eligible(problem: Problem, constraint: TopologySpread, pod: Pod, counts: dict[str, int]) -> set[str]:
+    """Domains that nodes have or will have and that the constraint looks at: at least these count."""
+    key = constraint.topology_key
     found = set(counts)
-    for node in problem.snapshot.nodes:
-        going = node.marked_for_deletion or node.deleting or node.name in problem.options.excluded
-        if key in node.labels and not going:
+    for node in _staying(problem):
+        if key in node.labels and _looked_at(constraint, pod, _node_place(node)):
             found.add(node.labels[key])
+    if not constraint.honor_affinity:
+        return found
+    terms = _alternatives(pod)
     return {value for value in found if any(key not in term or term[key].has(value) for term in terms)}
 
 
-def _hosts(problem: Problem, plan: Plan) -> list[_Where]:
-    """Nodes that stay and nodes that join."""
-    staying = [
+def _staying(problem: Problem) -> list[StateNode]:
+    return [
         node
         for node in problem.snapshot.nodes
         if not (node.marked_for_deletion or node.deleting or node.name in problem.options.excluded)
     ]
+
+
+def _hosts(problem: Problem, plan: Plan) -> list[_Where]:
+    """Nodes that stay and nodes that join."""
     joining = [_claim_place(number, claim) for number, claim in enumerate(plan.claims)]
-    return [*map(_node_place, staying), *joining]
+    return [*map(_node_place, _staying(problem)), *joining]
 
 
 def _emptiest_host(hosts: list[_Where], constraint: TopologySpread, pod: Pod, counts: dict[str, int]) -> int:
     """The least count on a host that the constraint looks at; 0 when a new one can always be made."""
     if not constraint.honor_taints:
         return 0
-    looked_at = [
-        counts.get(host.host, 0)
-        for host in hosts
-        if _looked_at(constraint, pod, host)
-        and all(
-            taint.effect == "PreferNoSchedule" or any(t.covers(taint) for t in pod.tolerations)
-            for taint in host.taints
-        )
-    ]
+    looked_at = [counts.get(host.host, 0) for host in hosts if _looked_at(constraint, pod, host)]
     return min(looked_at, default=0)

@@ -9,7 +9,7 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.scheduling import Pod, Problem, solve
+from controller.scheduling import InstanceType, Pod, Problem, Toleration, solve
 from controller.scheduling.verify import verify
 from framework.api import labels
 from tests.controller.scheduling.builders import (
@@ -35,20 +35,23 @@ _RULES: tuple[dict[str, Any], ...] = (
     {"tolerations": [{"key": "team", "operator": "Exists"}]},
     {"container": {"ports": [{"hostPort": 80}]}},
 )
-_PODS = st.tuples(
+_DEPLOYMENTS = st.tuples(
+    st.integers(1, 4),
     st.sampled_from(["100m", "700m", "3"]),
     st.sampled_from(["128Mi", "2Gi", "9Gi"]),
     st.sampled_from(["web", "db"]),
     st.integers(0, len(_RULES) - 1),
 )
+_TYPES = (*SIZES, a_type("r.large", 2, 16, 0.13, spot=0.05, zones=("z-a", "z-b")))
 
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
-    drawn = draw(st.lists(_PODS, min_size=1, max_size=12))
+    drawn = draw(st.lists(_DEPLOYMENTS, min_size=1, max_size=6))
     pending = [
-        a_pod(f"p{n:02d}", cpu=cpu, memory=memory, app=app, number=n, **{**_RULES[rule]})
-        for n, (cpu, memory, app, rule) in enumerate(drawn)
+        a_pod(f"p{n}{replica}", cpu=cpu, memory=memory, app=app, number=n, **_RULES[rule])
+        for n, (replicas, cpu, memory, app, rule) in enumerate(drawn)
+        for replica in range(replicas)
     ]
     nodes = [
         a_node(f"n{n}", cpu=draw(st.integers(1, 8)), zone=draw(st.sampled_from(ZONES)))
@@ -59,8 +62,7 @@ def problems(draw: st.DrawFn) -> Problem:
     limit = draw(st.sampled_from([None, {"cpu": "12"}, {"nodes": "2"}]))
     if limit is not None:
         pools[0] = a_pool("open", limits=limit)
-    types = (*SIZES, a_type("r.large", 2, 16, 0.13, spot=0.05, zones=("z-a", "z-b")))
-    return a_problem(pending, pools=pools, nodes=nodes, types=types)
+    return a_problem(pending, pools=pools, nodes=nodes, types=_TYPES)
 
 
 @settings(max_examples=60, deadline=None)
@@ -91,13 +93,26 @@ def test_the_order_of_the_input_changes_nothing(problem: Problem, seed: int) -> 
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 8000), st.integers(1, 32 * 1024)), min_size=1, max_size=20))
-def test_a_pod_that_fits_a_type_alone_is_always_placed(sizes: list[tuple[int, int]]) -> None:
-    pending = [a_pod(f"p{n}", cpu=f"{cpu}m", memory=f"{mib}Mi") for n, (cpu, mib) in enumerate(sizes)]
+@given(problems())
+def test_a_pod_that_fits_a_type_alone_is_always_placed(problem: Problem) -> None:
+    free = tuple(pod for pod in problem.pods if not pod.shape.constraints.has_pod_rules)
+    pools = tuple(attrs.evolve(p, spec=attrs.evolve(p.spec, limits={})) for p in problem.snapshot.pools)
+    snapshot = attrs.evolve(problem.snapshot, pools=pools)
 
-    plan = solve(a_problem(pending))
+    plan = solve(attrs.evolve(problem, snapshot=snapshot, pods=free))
 
-    assert plan.unplaced == ()
+    assert {unplaced.pod_uid for unplaced in plan.unplaced} == {
+        pod.uid for pod in free if not any(_fits(pod, each) for each in _TYPES)
+    }
+
+
+def _fits(pod: Pod, instance_type: InstanceType) -> bool:
+    """By the plainest sums: the pools take any type, and one of them has no taint."""
+    allocatable = instance_type.allocatable
+    zone = pod.node_selector.get(labels.ZONE)
+    return all(amount <= allocatable.get(name, 0) for name, amount in pod.requests.items()) and any(
+        zone is None or zone.has(offering.zone) for offering in instance_type.offerings
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -113,8 +128,6 @@ def test_by_class_and_pod_by_pod_place_the_same_pods(problem: Problem) -> None:
 
 def _unlike(pod: Pod, number: int) -> Pod:
     """The same pod with a toleration that nobody else has and nothing needs: a class of its own."""
-    from controller.scheduling import Toleration
-
     own = Toleration(key=f"only-{number}", operator="Exists")
     return attrs.evolve(pod, tolerations=(*pod.tolerations, own))
 
