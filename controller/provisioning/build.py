@@ -72,6 +72,18 @@ def build(
         options=options,
         batch_longest=batching.longest,
     )
+    return (
+        *_triggers(shell, batcher),
+        ControllerSpec(
+            reconciler=provisioner,
+            singleton=True,
+            workers=1,
+            backoff=Backoff(first=timedelta(seconds=1), longest=timedelta(seconds=10)),
+        ),
+    )
+
+
+def _triggers(shell: Shell, batcher: Batcher) -> tuple[ControllerSpec, ...]:
     workers = shell.workers(10, 1000)
     return (
         ControllerSpec(
@@ -90,12 +102,6 @@ def build(
             reconciler=ClaimTrigger(batcher),
             watches=(Watch(kind=kinds.NODECLAIM, keys=given_up),),
             workers=1,
-        ),
-        ControllerSpec(
-            reconciler=provisioner,
-            singleton=True,
-            workers=1,
-            backoff=Backoff(first=timedelta(seconds=1), longest=timedelta(seconds=10)),
         ),
     )
 
