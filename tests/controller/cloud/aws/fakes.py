@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,7 +72,7 @@ class FakeApi:
         version = body.get("metadata", {}).get("resourceVersion")
         if version is not None and version != stored["metadata"]["resourceVersion"]:
             raise Conflict(f"patch {kind} {name}", "the object has been modified")
-        return self._store(kind, merge(stored, copy.deepcopy(dict(body))))
+        return self._store(kind, merge(stored, json.loads(json.dumps(body))))  # as it arrives over a wire
 
     async def delete(self, kind: Kind, name: str, **more: Any) -> dict[str, Any]:
         stored = await self.get(kind, name)
