@@ -269,8 +269,12 @@ class Mirror:
         ref = self.class_ref(claim)
         return ref is not None and (ref.group, ref.kind) in self._class_kinds
 
-    def is_our_pool(self, pool: NodePool) -> bool:
-        """Tell whether our provider supports the pool's node class."""
+    def our_pool(self, name: str) -> NodePool | None:
+        """Return the pool of that name if our provider supports its node class, else None."""
+        pool = self.pools.get(name)
+        return pool if pool is not None and self._is_our_pool(pool) else None
+
+    def _is_our_pool(self, pool: NodePool) -> bool:
         ref = pool.spec.template.spec.node_class_ref
         return (ref.group, ref.kind) in self._class_kinds
 
@@ -333,7 +337,7 @@ class Mirror:
             nodes=self.state_nodes(),
             pods=tuple(sorted(self.unbound_pods(), key=lambda pod: (pod.namespace, pod.name))),
             daemonsets=self._daemons.samples(),
-            pools=tuple(pool for _, pool in sorted(self.pools.items()) if self.is_our_pool(pool)),
+            pools=tuple(pool for _, pool in sorted(self.pools.items()) if self._is_our_pool(pool)),
             scheduling_configs=tuple(each for _, each in sorted(self._configs.by_name.items())),
             node_overlays=self.valid_overlays(),
             buffers=tuple(self._resolved_buffers()),

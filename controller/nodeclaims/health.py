@@ -173,8 +173,8 @@ class RegistrationHealthReconciler:
 
     async def reconcile(self, key: Key) -> Requeue:
         """Bring one pool's condition in line with its generation and its class's."""
-        pool = self._mirror.pools.get(key.name)
-        if pool is None or not self._mirror.is_our_pool(pool):
+        pool = self._mirror.our_pool(key.name)
+        if pool is None:
             return DONE
         node_class = self._mirror.node_class(pool.spec.template.spec.node_class_ref)
         if node_class is None:

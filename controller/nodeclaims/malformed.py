@@ -30,12 +30,12 @@ from controller.kube import (
     WireObject,
     kinds,
 )
-from framework.api import ClaimCondition, ConditionStatus
+from framework.api import ConditionStatus
+from framework.api.conditions import VALIDATION_SUCCEEDED, get
 
 __all__ = ["MalformedObjects"]
 
 _log: Final = structlog.get_logger("controller")
-_TYPE: Final = ClaimCondition.VALIDATION_SUCCEEDED
 _REASON: Final = "Malformed"
 _OURS: Final = (
     kinds.NODEPOOL,
@@ -96,7 +96,8 @@ class MalformedObjects:
         for kind in _OURS:
             if kind in self._mirror.kinds:
                 for obj in tuple(self._mirror.store(kind).objects.values()):
-                    if any(each.type == _TYPE and each.reason == _REASON for each in obj.status.conditions):
+                    found = get(obj.status.conditions, VALIDATION_SUCCEEDED)
+                    if found is not None and found.reason == _REASON:
                         yield kind, obj
 
     async def _write(self, kind: Kind, name: str, namespace: str | None, message: str | None) -> None:
@@ -123,7 +124,7 @@ class MalformedObjects:
         status = raw.get("status")
         listed = status.get("conditions") if isinstance(status, dict) else None
         present = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        old = next((each for each in present if each.get("type") == _TYPE), None)
+        old = next((each for each in present if each.get("type") == VALIDATION_SUCCEEDED), None)
         others = [each for each in present if each is not old]
         if message is None:
             return others if old is not None and old.get("reason") == _REASON else None
@@ -133,7 +134,7 @@ class MalformedObjects:
         if old is not None and old.get("status") == ConditionStatus.FALSE:
             since = old.get("lastTransitionTime") or since
         ours = {
-            "type": _TYPE,
+            "type": VALIDATION_SUCCEEDED,
             "status": ConditionStatus.FALSE,
             "reason": _REASON,
             "message": message,

@@ -53,8 +53,8 @@ class PoolHash:
 
     async def reconcile(self, key: Key) -> Requeue:
         """Bring one pool's annotations up to date."""
-        pool = self._mirror.pools.get(key.name)
-        if pool is None or pool.deleting or not self._mirror.is_our_pool(pool):
+        pool = self._mirror.our_pool(key.name)
+        if pool is None or pool.deleting:
             return DONE
         current = nodepool_document(pool)
         if pool.metadata.annotations.get(labels.NODEPOOL_HASH_VERSION) != NODEPOOL_HASH_VERSION:
@@ -101,15 +101,16 @@ class PoolReadiness:
 
     async def reconcile(self, key: Key) -> Requeue:
         """Judge one pool."""
-        pool = self._mirror.pools.get(key.name)
-        if pool is None or pool.deleting or not self._mirror.is_our_pool(pool):
+        pool = self._mirror.our_pool(key.name)
+        if pool is None or pool.deleting:
             return DONE
         conditions = self._judged(conditions_of(pool), pool)
         await self._writer.pool(pool, with_conditions(pool, conditions))
         return DONE
 
     def _judged(self, conditions: ConditionSet, pool: NodePool) -> ConditionSet:
-        reference, now, type = pool.spec.template.spec.node_class_ref, self._clock.now(), "NodeClassReady"
+        reference, now = pool.spec.template.spec.node_class_ref, self._clock.now()
+        type = PoolCondition.NODE_CLASS_READY
         node_class = self._mirror.node_class(reference)
         if node_class is None:
             text = f"{reference.kind} {reference.name} not found"
@@ -139,10 +140,11 @@ class PoolValidation:
 
     async def reconcile(self, key: Key) -> Requeue:
         """Judge one pool."""
-        pool = self._mirror.pools.get(key.name)
-        if pool is None or pool.deleting or not self._mirror.is_our_pool(pool):
+        pool = self._mirror.our_pool(key.name)
+        if pool is None or pool.deleting:
             return DONE
-        conditions, type, now = conditions_of(pool), "ValidationSucceeded", self._clock.now()
+        conditions, now = conditions_of(pool), self._clock.now()
+        type = PoolCondition.VALIDATION_SUCCEEDED
         problems = validate_nodepool(pool)
         if problems:
             text = "; ".join(str(problem) for problem in problems)
@@ -171,8 +173,8 @@ class PoolCounter:
 
     async def reconcile(self, key: Key) -> Requeue:
         """Write one pool's counts."""
-        pool = self._mirror.pools.get(key.name)
-        if pool is None or not self._mirror.is_our_pool(pool):
+        pool = self._mirror.our_pool(key.name)
+        if pool is None:
             return DONE
         if not self._mirror.is_synced():
             return _UNSYNCED

@@ -8,6 +8,7 @@ from __future__ import annotations
 from controller.clock import Clock
 from controller.cluster import Mirror, Writer, conditions_of, with_conditions
 from controller.kube import DONE, Key, Requeue
+from framework.api.conditions import VALIDATION_SUCCEEDED
 from framework.api.validation import validate_nodeoverlay
 
 __all__ = ["OverlayValidation"]
@@ -33,8 +34,8 @@ class OverlayValidation:
         problems = validate_nodeoverlay(overlay)
         if problems:
             text = "; ".join(str(problem) for problem in problems)
-            conditions = conditions.set_false("ValidationSucceeded", "RuntimeValidation", text, now=now)
+            conditions = conditions.set_false(VALIDATION_SUCCEEDED, "RuntimeValidation", text, now=now)
         else:
-            conditions = conditions.set_true("ValidationSucceeded", now=now)
+            conditions = conditions.set_true(VALIDATION_SUCCEEDED, now=now)
         await self._writer.overlay(overlay, with_conditions(overlay, conditions))
         return DONE

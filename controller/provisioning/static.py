@@ -83,8 +83,8 @@ class StaticProvisioning:
 
     async def reconcile(self, key: Key) -> Requeue:
         """Create what one pool lacks."""
-        pool = self._mirror.pools.get(key.name)
-        if pool is None or pool.spec.replicas is None or pool.deleting or not self._mirror.is_our_pool(pool):
+        pool = self._mirror.our_pool(key.name)
+        if pool is None or pool.spec.replicas is None or pool.deleting:
             return DONE
         if not self._mirror.listed:
             return _UNLISTED
@@ -128,8 +128,8 @@ class StaticDeprovisioning:
 
     async def reconcile(self, key: Key) -> Requeue:
         """Delete what one pool has too many."""
-        pool = self.mirror.pools.get(key.name)
-        if pool is None or pool.spec.replicas is None or pool.deleting or not self.mirror.is_our_pool(pool):
+        pool = self.mirror.our_pool(key.name)
+        if pool is None or pool.spec.replicas is None or pool.deleting:
             return DONE
         if not self.mirror.listed:
             return _UNLISTED

@@ -15,6 +15,7 @@ import attrs
 from controller.scheduling.instancetypes import InstanceType, Offering
 from controller.scheduling.requirements import Requirement, Requirements
 from framework.api import labels
+from framework.api.conditions import VALIDATION_SUCCEEDED
 from framework.api.nodeoverlay import NodeOverlay
 from framework.api.nodepool import NodePool
 from framework.api.quantity import parse_resources
@@ -47,7 +48,7 @@ def overlaid_types(
 
 
 def _is_accepted(overlay: NodeOverlay) -> bool:
-    verdict = next((c for c in overlay.status.conditions if c.type == "ValidationSucceeded"), None)
+    verdict = next((c for c in overlay.status.conditions if c.type == VALIDATION_SUCCEEDED), None)
     return verdict is None or verdict.status == "True"
 
 

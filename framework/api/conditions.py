@@ -20,6 +20,7 @@ from framework.api.wire import Wire
 __all__ = [
     "AWAITING_RECONCILIATION",
     "READY",
+    "VALIDATION_SUCCEEDED",
     "Condition",
     "ConditionSet",
     "ConditionStatus",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 READY: Final = "Ready"
+VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
+"""What several kinds say of themselves; False also when the object cannot be read at all."""
 AWAITING_RECONCILIATION: Final = "AwaitingReconciliation"
 _AWAITING_MESSAGE: Final = "object is awaiting reconciliation"
 
@@ -130,7 +133,7 @@ class ConditionSet:
         meta = obj.metadata
         missing = tuple(
             Condition(
-                type=type,
+                type=str(type),
                 status=ConditionStatus.UNKNOWN,
                 reason=AWAITING_RECONCILIATION,
                 message=_AWAITING_MESSAGE,
@@ -192,9 +195,9 @@ class ConditionSet:
         before = self.get(type)
         moved = before is None or before.status is not status
         after = attrs.evolve(
-            before or Condition(type=type, status=status),
+            before or Condition(type=str(type), status=status),
             status=status,
-            reason=reason,
+            reason=str(reason),
             message=message,
             observed_generation=self.generation,
             last_transition_time=now if moved or before is None else before.last_transition_time,

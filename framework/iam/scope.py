@@ -49,7 +49,3 @@ class Scope:
     def instance_profiles(self) -> str:
         """ARN pattern of every instance profile of the account."""
         return f"arn:{self.partition}:iam::{self.account}:instance-profile/*"
-
-    def managed_policy(self, name: str) -> str:
-        """ARN of a policy that AWS manages."""
-        return f"arn:{self.partition}:iam::aws:policy/{name}"

@@ -33,6 +33,7 @@ from controller.kube import (
     kinds,
 )
 from framework.api import ConditionSet, NodeClaim, labels
+from framework.api.condition_types import ClassCondition
 from framework.api.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 
 __all__ = ["NodeClassReconciler", "class_of_gone_claim", "dependents"]
@@ -43,14 +44,14 @@ _NAMES_SHOWN: Final = 5
 
 def dependents(*, reserved_capacity: bool) -> tuple[str, ...]:
     """Return the conditions that decide Ready."""
-    reservations = ("CapacityReservationsReady",) if reserved_capacity else ()
+    reservations = (ClassCondition.CAPACITY_RESERVATIONS_READY,) if reserved_capacity else ()
     return (
-        "AMIsReady",
+        ClassCondition.AMIS_READY,
         *reservations,
-        "SubnetsReady",
-        "SecurityGroupsReady",
-        "InstanceProfileReady",
-        "ValidationSucceeded",
+        ClassCondition.SUBNETS_READY,
+        ClassCondition.SECURITY_GROUPS_READY,
+        ClassCondition.INSTANCE_PROFILE_READY,
+        ClassCondition.VALIDATION_SUCCEEDED,
     )
 
 

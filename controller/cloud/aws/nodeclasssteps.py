@@ -25,6 +25,7 @@ from controller.cloud.aws.validation import DryRuns, Verdict
 from controller.cluster import Mirror
 from controller.kube import KubeError, Requeue
 from framework.api import ConditionSet, ConditionStatus
+from framework.api.condition_types import ClassCondition
 from framework.api.ec2nodeclass import AmiFamily, EC2NodeClass, EC2NodeClassStatus, SecurityGroup, Subnet
 
 __all__ = ["Draft", "Steps"]
@@ -32,7 +33,13 @@ __all__ = ["Draft", "Steps"]
 _MINUTE: Final = timedelta(minutes=1)
 _FIVE: Final = timedelta(minutes=5)
 _TEN: Final = timedelta(minutes=10)
-_NEEDED: Final = ("AMIsReady", "InstanceProfileReady", "SecurityGroupsReady", "SubnetsReady")
+_AMIS: Final = ClassCondition.AMIS_READY
+_SUBNETS: Final = ClassCondition.SUBNETS_READY
+_GROUPS: Final = ClassCondition.SECURITY_GROUPS_READY
+_PROFILE: Final = ClassCondition.INSTANCE_PROFILE_READY
+_VALID: Final = ClassCondition.VALIDATION_SUCCEEDED
+_RESERVATIONS: Final = ClassCondition.CAPACITY_RESERVATIONS_READY
+_NEEDED: Final = (_AMIS, _PROFILE, _GROUPS, _SUBNETS)
 
 
 @attrs.frozen(kw_only=True)
@@ -107,7 +114,7 @@ class Steps:
             if problem:
                 empty = draft.with_status(attrs.evolve(node_class.status, amis=()))
                 message = f"spec.amiSelectorTerms: {problem}"
-                return self._false(empty, "AMIsReady", "UnsupportedAlias", message), Requeue(_FIVE)
+                return self._false(empty, _AMIS, "UnsupportedAlias", message), Requeue(_FIVE)
         try:
             amis = await self._parts.images.resolve(node_class, version)
         except AwsError as exc:
@@ -117,15 +124,15 @@ class Steps:
         draft = draft.with_status(attrs.evolve(node_class.status, amis=amis))
         if not amis:
             message = "spec.amiSelectorTerms matches no image; check ids, names, tags and owner"
-            return self._false(draft, "AMIsReady", "AMINotFound", message), Requeue(_MINUTE)
-        return self._true(draft, "AMIsReady"), Requeue(_FIVE)
+            return self._false(draft, _AMIS, "AMINotFound", message), Requeue(_MINUTE)
+        return self._true(draft, _AMIS), Requeue(_FIVE)
 
     def _missing_alias(self, draft: Draft, error: AwsError) -> Draft:
         """Say what is missing, unless the class has images that still serve."""
-        if draft.conditions.is_true("AMIsReady"):
+        if draft.conditions.is_true(_AMIS):
             return draft
         message = f"spec.amiSelectorTerms: {error.message}; use @latest or a released version"
-        return self._unknown(draft, "AMIsReady", "AliasNotFound", message)
+        return self._unknown(draft, _AMIS, "AliasNotFound", message)
 
     async def _reservations(self, draft: Draft) -> tuple[Draft, Requeue]:
         now = self._clock.now()
@@ -134,7 +141,7 @@ class Steps:
         status = attrs.evolve(draft.node_class.status, capacity_reservations=found)
         ends = [record.end - now for record in records if record.end is not None]
         wish = max(min([_MINUTE, *ends]), timedelta())
-        return self._true(draft.with_status(status), "CapacityReservationsReady"), Requeue(wish)
+        return self._true(draft.with_status(status), _RESERVATIONS), Requeue(wish)
 
     async def _subnets(self, draft: Draft) -> tuple[Draft, Requeue]:
         records = await self._parts.selectors.subnets(draft.node_class)
@@ -147,11 +154,11 @@ class Steps:
                 f"({', '.join(sorted({item.vpc for item in records}))}); select those of the cluster"
             )
             draft = draft.with_status(attrs.evolve(draft.node_class.status, subnets=()))
-            return self._false(draft, "SubnetsReady", "SubnetsInSeveralVPCs", message), Requeue(_MINUTE)
+            return self._false(draft, _SUBNETS, "SubnetsInSeveralVPCs", message), Requeue(_MINUTE)
         if not found:
             message = "spec.subnetSelectorTerms matches no subnet of the cluster's VPC; check ids and tags"
-            return self._false(draft, "SubnetsReady", "SubnetsNotFound", message), Requeue(_MINUTE)
-        return self._true(draft, "SubnetsReady"), Requeue(_MINUTE)
+            return self._false(draft, _SUBNETS, "SubnetsNotFound", message), Requeue(_MINUTE)
+        return self._true(draft, _SUBNETS), Requeue(_MINUTE)
 
     async def _in_one_vpc(
         self, draft: Draft, records: tuple[SubnetRecord, ...]
@@ -184,9 +191,9 @@ class Steps:
                 "spec.securityGroupSelectorTerms matches no security group of the subnets' VPC; "
                 "check ids, names and tags"
             )
-            draft = self._false(draft, "SecurityGroupsReady", "SecurityGroupsNotFound", message)
+            draft = self._false(draft, _GROUPS, "SecurityGroupsNotFound", message)
             return draft, Requeue(_MINUTE)
-        return self._true(draft, "SecurityGroupsReady"), Requeue(_FIVE)
+        return self._true(draft, _GROUPS), Requeue(_FIVE)
 
     async def _profile(self, draft: Draft) -> tuple[Draft, Requeue]:
         try:
@@ -194,9 +201,9 @@ class Steps:
         except RoleNotFound as exc:
             role = draft.node_class.spec.role
             message = f"spec.role: the role {role!r} does not exist; create it or correct the name"
-            raise _Stopped(self._false(draft, "InstanceProfileReady", "RoleNotFound", message), exc) from exc
+            raise _Stopped(self._false(draft, _PROFILE, "RoleNotFound", message), exc) from exc
         status = attrs.evolve(draft.node_class.status, instance_profile=name)
-        return self._true(draft.with_status(status), "InstanceProfileReady"), Requeue()
+        return self._true(draft.with_status(status), _PROFILE), Requeue()
 
     async def _validate(self, draft: Draft) -> tuple[Draft, Requeue]:
         unmet = self._unmet(draft)
@@ -204,7 +211,7 @@ class Steps:
             return unmet, Requeue(_TEN)
         cluster = await self._cluster_input(draft)
         if isinstance(cluster, Verdict):
-            return self._false(draft, "ValidationSucceeded", cluster.reason, cluster.message), Requeue(_TEN)
+            return self._false(draft, _VALID, cluster.reason, cluster.message), Requeue(_TEN)
         name = draft.node_class.metadata.name
         pools = [
             pool
@@ -213,13 +220,13 @@ class Steps:
         ]
         verdict = await self._dry_runs.judge(draft.node_class, pools, cluster)
         if verdict.ok:
-            return self._true(draft, "ValidationSucceeded"), Requeue(_TEN)
-        return self._false(draft, "ValidationSucceeded", verdict.reason, verdict.message), Requeue(_TEN)
+            return self._true(draft, _VALID), Requeue(_TEN)
+        return self._false(draft, _VALID, verdict.reason, verdict.message), Requeue(_TEN)
 
     def _unmet(self, draft: Draft) -> Draft | None:
         """Return the draft with what keeps validation from being tried, or None."""
         status = {kind: draft.conditions.get(kind) for kind in _NEEDED}
-        reason, condition = "DependenciesNotReady", "ValidationSucceeded"
+        reason, condition = "DependenciesNotReady", _VALID
         failed = [kind for kind, item in status.items() if item and item.status is ConditionStatus.FALSE]
         if failed:
             return self._false(draft, condition, reason, f"{', '.join(failed)} must be True first")
