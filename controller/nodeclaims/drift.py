@@ -59,9 +59,15 @@ class Drift:
 
         Raises CloudError when the provider cannot tell.
         """
-        own = _pool_drift(claim, pool, ignored)
-        if own is not None:
-            return own
+        if DriftSource.NODE_POOL not in ignored and template_changed(claim, pool):
+            made_from = claim.metadata.annotations.get(labels.NODEPOOL_HASH_DOCUMENT)
+            words = what_changed(made_from, nodepool_document(pool))
+            return Drifted(reason=DriftReason.POOL, message=f"NodePool {pool.name}, template: {words}")
+        if DriftSource.REQUIREMENTS not in ignored:
+            why = await self._unmet(claim, pool)
+            if why is not None:
+                words = f"NodePool {pool.name}, requirements: {why}"
+                return Drifted(reason=DriftReason.REQUIREMENTS, message=words)
         if await self._type_is_gone(claim, pool):
             name = claim.metadata.labels.get(labels.INSTANCE_TYPE)
             return Drifted(
@@ -71,6 +77,21 @@ class Drift:
             return await self._provider.drift(claim, pool, ignored=ignored)
         except NodeClaimNotFound:
             return None
+
+    async def _unmet(self, claim: NodeClaim, pool: NodePool) -> str | None:
+        """Return which requirement of the pool the claim's labels do not meet, None when they meet all.
+
+        A label that the claim lacks because its launcher did not know it yet is taken from its type.
+        """
+        wanted = Requirements.from_specs(pool.spec.template.spec.requirements)
+        own = claim.metadata.labels
+        why = Requirements.from_labels(own).why_not(wanted)
+        if why is None or wanted.keys() <= own.keys():
+            return why
+        types = await self._provider.instance_types(pool)
+        kind = next((each for each in types if each.name == own.get(labels.INSTANCE_TYPE)), None)
+        known = kind.requirements.labels() if kind is not None else {}
+        return Requirements.from_labels({**known, **own}).why_not(wanted)
 
     async def _type_is_gone(self, claim: NodeClaim, pool: NodePool) -> bool:
         now, created = self._clock.now(), claim.metadata.creation_timestamp
@@ -88,20 +109,6 @@ class Drift:
             self._types_seen[claim.metadata.uid] = now
             return False
         return True
-
-
-def _pool_drift(claim: NodeClaim, pool: NodePool, ignored: frozenset[DriftSource]) -> Drifted | None:
-    """Compare the claim with its pool alone."""
-    if DriftSource.NODE_POOL not in ignored and template_changed(claim, pool):
-        words = what_changed(
-            claim.metadata.annotations.get(labels.NODEPOOL_HASH_DOCUMENT), nodepool_document(pool)
-        )
-        return Drifted(reason=DriftReason.POOL, message=f"NodePool {pool.name}, template: {words}")
-    wanted = Requirements.from_specs(pool.spec.template.spec.requirements)
-    why = Requirements.from_labels(claim.metadata.labels).why_not(wanted)
-    if DriftSource.REQUIREMENTS not in ignored and why is not None:
-        return Drifted(reason=DriftReason.REQUIREMENTS, message=f"NodePool {pool.name}, requirements: {why}")
-    return None
 
 
 def _offered(instance_type: InstanceType, claim: NodeClaim) -> bool:

@@ -77,6 +77,8 @@ class DriftSource(StrEnum):
     AMI = "AMI"
     SUBNETS = "Subnets"
     SECURITY_GROUPS = "SecurityGroups"
+    EXTRA_SECURITY_GROUPS = "ExtraSecurityGroups"
+    """Groups that an instance has beyond those of its class, as a policy of the organisation adds them."""
     CAPACITY_RESERVATIONS = "CapacityReservations"
     NODE_CLASS = "NodeClass"
     NODE_POOL = "NodePool"

@@ -16,6 +16,7 @@ import structlog
 from tests.cases import (
     claimlife,
     disruption,
+    drift,
     iac,
     iac_check,
     interruption,
@@ -29,6 +30,7 @@ from tests.cases.files import Variant, variants_in
 RUNNERS: tuple[ModuleType, ...] = (
     provision,
     disruption,
+    drift,
     lifecycle,
     claimlife,
     nodeclass,

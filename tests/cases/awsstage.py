@@ -18,16 +18,19 @@ from controller.clock import FakeClock
 from controller.cloud.aws import AwsOperator, AwsSettings
 from controller.cloud.aws.gateway.records import (
     ImageRecord,
+    InstanceRecord,
     ReservationRecord,
     SecurityGroupRecord,
     SubnetRecord,
 )
+from controller.cloud.aws.launchplan import launch_digest
 from controller.cloud.aws.shape import Gpu, NetworkCard, TypeShape
 from controller.cluster import Mirror, Writer
 from controller.kube import Key, kinds
 from controller.kube.kinds import ALL_KINDS
 from controller.provisioning import Batching, ClaimWriter, Provisioner
 from controller.scheduling import InstanceType, Options, Plan, Problem, solve
+from framework.api import labels
 from framework.api.ec2nodeclass import EC2NodeClass
 from tests.cases.catalog import capacity_of
 from tests.cases.files import Variant, filled
@@ -168,6 +171,37 @@ class AwsStage:
         except Exception as exc:  # noqa: BLE001 - the case judges
             return exc
         return None
+
+    def machine(self, identifier: str, raw: Wire) -> InstanceRecord:
+        """Return an instance; what our launches put on every one of a claim is filled in."""
+        tags = dict(raw.get("tags") or {})
+        claim = self.world.mirror.claims.get(tags.get(labels.NODECLAIM_TAG, ""))
+        tags.setdefault(labels.EKS_CLUSTER_NAME_TAG, self.cluster)
+        tags.setdefault(labels.NODEPOOL, "default")
+        tags.setdefault(labels.EC2NODECLASS, "default")
+        if claim is not None:
+            tags.setdefault(labels.LAUNCH_TAG, launch_digest(claim, claim.spec.node_class_ref.name))
+        own = claim.metadata.labels if claim is not None else {}
+        zone = raw.get("zone") or own.get(labels.ZONE) or self.account.zones[0]
+        launched = raw.get("launchTime")
+        return InstanceRecord(
+            id=identifier,
+            instance_type=raw.get("type") or own.get(labels.INSTANCE_TYPE) or self.account.shapes[0].name,
+            image_id=raw.get("image", "ami-1"),
+            zone=zone,
+            zone_id="",
+            state=raw.get("state", "running"),
+            launched=datetime.fromisoformat(str(launched)) if launched else self.clock.now(),
+            subnet=f"subnet-{zone[-1]}",
+            security_groups=frozenset(raw.get("securityGroups") or {"sg-1"}),
+            tags=tags,
+            spot=own.get(labels.CAPACITY_TYPE) == "spot",
+            reservation_id="",
+            reservations_only=False,
+            capacity_block=False,
+            tenancy="default",
+            efa_interfaces=0,
+        )
 
     def provisioner(self) -> Provisioner:
         shell = self.world.shell

@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from controller.cloud.aws.gateway.records import InstanceRecord
-from controller.cloud.aws.launchplan import launch_digest
 from controller.kube import kinds
 from framework.api import NodePool, labels
 from framework.api.crds import crd
@@ -89,39 +87,8 @@ class _Life(AwsStage):
             if identifier and identifier not in listed:
                 listed[identifier] = {"tags": {labels.NODECLAIM_TAG: claim.name}}
         for identifier, each in listed.items():
-            self.account.instances[identifier] = self._machine(identifier, each)
+            self.account.instances[identifier] = self.machine(identifier, each)
         self.account.answers = _answers(variant)
-
-    def _machine(self, identifier: str, raw: Wire) -> InstanceRecord:
-        """Return an instance; what our launches put on every one of a claim is filled in."""
-        tags = dict(raw.get("tags") or {})
-        claim = self.world.mirror.claims.get(tags.get(labels.NODECLAIM_TAG, ""))
-        tags.setdefault(labels.EKS_CLUSTER_NAME_TAG, self.cluster)
-        tags.setdefault(labels.NODEPOOL, "default")
-        tags.setdefault(labels.EC2NODECLASS, "default")
-        if claim is not None:
-            tags.setdefault(labels.LAUNCH_TAG, launch_digest(claim, claim.spec.node_class_ref.name))
-        own = claim.metadata.labels if claim is not None else {}
-        zone = raw.get("zone") or own.get(labels.ZONE) or self.account.zones[0]
-        launched = raw.get("launchTime")
-        return InstanceRecord(
-            id=identifier,
-            instance_type=raw.get("type") or own.get(labels.INSTANCE_TYPE) or self.account.shapes[0].name,
-            image_id="ami-1",
-            zone=zone,
-            zone_id="",
-            state=raw.get("state", "running"),
-            launched=datetime.fromisoformat(str(launched)) if launched else self.clock.now(),
-            subnet=f"subnet-{zone[-1]}",
-            security_groups=frozenset({"sg-1"}),
-            tags=tags,
-            spot=own.get(labels.CAPACITY_TYPE) == "spot",
-            reservation_id="",
-            reservations_only=False,
-            capacity_block=False,
-            tenancy="default",
-            efa_interfaces=0,
-        )
 
     async def live(self) -> None:
         """Let everything run for five minutes, and on to the instant that the case names."""

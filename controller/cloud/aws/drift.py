@@ -77,7 +77,9 @@ def instance_drift(
     if not status.security_groups or not status.subnets:
         raise CloudError(f"EC2NodeClass/{name} has no security groups or subnets, drift is not known")
     groups, subnets = {group.id for group in status.security_groups}, {each.id for each in status.subnets}
-    if DriftSource.SECURITY_GROUPS not in ignored and groups != set(record.security_groups):
+    actual = set(record.security_groups)
+    fits = groups <= actual if DriftSource.EXTRA_SECURITY_GROUPS in ignored else groups == actual
+    if DriftSource.SECURITY_GROUPS not in ignored and not fits:
         words = f"security groups: {_listed(record.security_groups)} → {_listed(groups)}"
         return Drifted(reason=DriftReason.SECURITY_GROUP, message=words)
     if DriftSource.SUBNETS not in ignored and record.subnet not in subnets:
