@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import pytest
 
-from framework.api import kind_of
+from framework.api import admission, kind_of
 from framework.api.admission import admit
+from framework.api.crds import KINDS
+from framework.api.openapi import kind_schema
 from tests.framework.api.admission_table import AdmissionCase, admission_cases
 
 CASES = admission_cases()
@@ -30,3 +35,36 @@ def test_offline_verdict(case: AdmissionCase) -> None:
         assert problems == ()
     else:
         assert case.reject in [problem.field for problem in problems]
+
+
+SERVED = frozenset({"CapacityBuffer"})
+"""The gates of the CRDs that the tables are also applied to on a real API server."""
+
+
+def _rules_of(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        yield from (rule["rule"] for rule in schema.get("x-kubernetes-validations", ()))
+        for part in schema.values():
+            yield from _rules_of(part)
+
+
+def test_the_tables_see_every_rule_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[tuple[str, bool]] = set()
+    judged = admission._holds
+
+    def noting(rule: str, value: Any, old: Any) -> bool:
+        verdict = judged(rule, value, old)
+        if "oldSelf" not in rule or old is not None:
+            seen.add((rule, verdict))
+        return verdict
+
+    monkeypatch.setattr(admission, "_holds", noting)
+    for case in CASES:
+        kind = kind_of(case.manifest["apiVersion"], case.manifest["kind"])
+        assert kind is not None
+        old = None if case.update is None else case.manifest
+        admit(kind, case.update or case.manifest, old=old, gates=case.gates)
+
+    rules = {rule for kind in KINDS for rule in _rules_of(kind_schema(kind, SERVED))}
+    assert sorted(rule for rule in rules if (rule, True) not in seen) == []
+    assert sorted(rule for rule in rules if (rule, False) not in seen) == []
