@@ -125,6 +125,6 @@ class WouldDisrupt:
         )
         decided: Decided = await self.offload(lambda: decide(world, methods()))
         for command in decided.commands:
-            savings = command.savings or 0.0
-            self.observed.note(str(command.decision), command.reason.lower(), -savings, command=command.text)
+            bill = -(command.savings or 0.0)
+            self.observed.note(str(command.decision), command.reason.lower(), bill, command=command.text())
         return _EVERY
