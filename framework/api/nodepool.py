@@ -239,10 +239,9 @@ class NodePoolStatus(Wire):
         "Sum of the capacity of the pool's nodes that are not being deleted."
     )
     nodes: int = field("Number of those nodes.", default=0, wire_default=0, format="int64")
-    drifted: int = field(
+    drifted: int | None = field(
         "Number of those nodes that differ from what the pool asks for now.",
-        default=0,
-        wire_default=0,
+        default=None,
         format="int64",
     )
     observed_generation: int | None = field(
