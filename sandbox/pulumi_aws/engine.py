@@ -182,6 +182,9 @@ class Engine:
                 pulumi_command=automation.PulumiCommand(root=str(self._home.root)),
             ),
         )
+        stale = opened.get_all_config().keys() - config.keys()
+        if stale:  # of an earlier run: a key that is not given must not act
+            opened.remove_all_config(sorted(stale))
         opened.set_all_config({key: automation.ConfigValue(value) for key, value in config.items()})
         return opened
 
