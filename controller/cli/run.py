@@ -24,7 +24,7 @@ import attrs
 import click
 import structlog
 
-from controller.cli.memory import stay_under
+from controller.cli.memory import collect_rarely, stay_under
 from controller.cli.operator import Operated, Operator, controllers
 from controller.cli.settings import Mode, Settings, env_name, flag_name
 from controller.clock import Clock, SystemClock
@@ -122,6 +122,7 @@ def _report(group: BaseExceptionGroup[BaseException]) -> None:
 async def _serve(settings: Settings, kubeconfig: str | None, clock: Clock) -> None:
     """Open what every replica needs and stay until told to stop."""
     sys.setswitchinterval(_SWITCH_S)
+    collect_rarely()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
