@@ -55,10 +55,11 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """Return object, field, problem and remedy in one line."""
+        """Return object, field, problem and remedy in one line, without what a terminal would obey."""
         place = f"{self.obj}: " if self.obj else ""
         field = f"{self.field} " if self.field else ""
-        return f"{place}{field}{self.problem}; {self.remedy}"
+        text = f"{place}{field}{self.problem}; {self.remedy}"
+        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
     @property
     def order(self) -> tuple[str, int, str, str, str]:

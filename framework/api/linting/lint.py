@@ -100,14 +100,17 @@ def _runtime_problems(obj: Kind) -> tuple[Problem, ...]:
 
 
 def _unknown_kind(manifest: Manifest) -> Iterator[Finding]:
-    """Give a finding for an object of one of our groups that we do not serve; others are not ours."""
+    """Give a finding for an object of one of our groups that we do not serve; others are not ours.
+
+    One of our kinds without a version is ours.
+    """
     group, _, _ = manifest.api_version.partition("/")
-    if group not in _OURS:
-        return
     served = {kind.INFO.kind: kind.INFO.api_version for kind in KINDS if kind.INFO.group == group}
     everywhere: dict[str, Any] = {kind.INFO.kind: kind.INFO.api_version for kind in KINDS}
+    if group not in _OURS and (manifest.api_version or manifest.kind not in everywhere):
+        return
     if manifest.kind in everywhere:
-        problem, remedy = f"is {manifest.api_version}", f"write {everywhere[manifest.kind]}"
+        problem, remedy = f"is {manifest.api_version!r}", f"write {everywhere[manifest.kind]}"
         yield manifest.finding("apiVersion", problem, remedy, rule="kind")
     elif manifest.kind in _FORMER_KINDS:
         remedy = f"it is called {_FORMER_KINDS[manifest.kind]} now; rewrite it"

@@ -1,7 +1,8 @@
 """YAML files to objects that know their lines.
 
 Called by `framework.api.linting.lint`. Reads as kubectl does: several documents, Lists taken apart,
-timestamps left as text, double keys refused.
+timestamps left as text, double keys refused, merge keys overridden by what stands beside them. Whatever
+the text, it ends soon and with findings, never with an exception.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ __all__ = ["Manifest", "read_manifests"]
 
 _MAX_DEPTH: Final = 100
 """Levels of nesting; deeper files are not manifests."""
+_MAX_REPEATED: Final = 100_000
+"""Values that aliases may bring in again; a few lines of aliases to aliases make billions."""
+_MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +31,9 @@ class Manifest:
     file: str
     raw: Mapping[str, Any]
     lines: Mapping[str, int]
-    """Line of every field by its path, from 1; the object itself under the empty path."""
+    """Line of every field of the document by its path, from 1; the document under the empty path."""
+    root: str = ""
+    """Path of the object in its document, where that is a List."""
 
     @property
     def kind(self) -> str:
@@ -51,7 +57,7 @@ class Manifest:
 
     def line(self, field: str) -> int:
         """Return the line of a field, or of the nearest part above it that is in the file."""
-        path = field
+        path = f"{self.root}.{field}" if self.root and field else self.root or field
         while path not in self.lines:
             cut = max(path.rfind("."), path.rfind("["))
             if cut <= 0:
@@ -93,7 +99,22 @@ def read_manifests(file: str, text: str) -> tuple[list[Manifest], list[Finding]]
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves timestamps as text, as JSON would."""
+    """Leaves timestamps as text, as JSON would, and refuses depths at which its own recursion would fail."""
+
+    def __init__(self, text: str) -> None:
+        """Start at the top."""
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return the next node; raises ComposerError below the deepest level."""
+        if parent is not None and self._depth > _MAX_DEPTH:
+            raise _too_deep(parent.start_mark)
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -112,15 +133,13 @@ def _objects(file: str, node: yaml.Node, faults: list[Finding]) -> Iterator[Mani
         faults.append(_fault(file, line, "is not an object", "write apiVersion, kind, metadata and spec"))
     elif raw.get("kind") == "List" and isinstance(raw.get("items"), list):
         for index, item in enumerate(raw["items"]):
+            place = f"items[{index}]"
             if isinstance(item, Mapping):
-                yield Manifest(file=file, raw=item, lines=_below(reading.lines, f"items[{index}]"))
+                yield Manifest(file=file, raw=item, lines=reading.lines, root=place)
+            else:
+                reading.fault(place, "is not an object", "write apiVersion, kind, metadata and spec")
     else:
         yield Manifest(file=file, raw=raw, lines=reading.lines)
-
-
-def _below(lines: Mapping[str, int], prefix: str) -> dict[str, int]:
-    inner = {path[len(prefix) :].lstrip("."): line for path, line in lines.items() if path.startswith(prefix)}
-    return {"": lines[prefix], **inner}
 
 
 class _Reading:
@@ -131,36 +150,75 @@ class _Reading:
         self.lines: dict[str, int] = {}
         self._file = file
         self._faults = faults
+        self._seen: set[int] = set()
+        self._repeated = 0
 
     def value(self, node: yaml.Node, path: str, depth: int) -> Any:
-        """Return the value of a node; what cannot be read is reported and left out."""
+        """Return the value of a node; what cannot be read is reported and left out.
+
+        Raises ComposerError where aliases bring in too much, or themselves.
+        """
         self.lines.setdefault(path, node.start_mark.line + 1)
+        self._count(node)
         if depth > _MAX_DEPTH:
-            self._fault(node, path, f"is nested more than {_MAX_DEPTH} deep", "flatten it")
-            return None
+            raise _too_deep(node.start_mark)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(node.value)]
-        return _Loader("").construct_object(node)
+        return self._scalar(node, path)
+
+    def _count(self, node: yaml.Node) -> None:
+        self._repeated += id(node) in self._seen
+        self._seen.add(id(node))
+        if self._repeated > _MAX_REPEATED:
+            problem = f"aliases repeat more than {_MAX_REPEATED} values"
+            raise yaml.composer.ComposerError(problem=problem, problem_mark=node.start_mark)
+
+    def _scalar(self, node: yaml.Node, path: str) -> Any:
+        try:
+            found = _Loader("").construct_object(node)
+        except (ValueError, KeyError):
+            found = NotImplemented
+        if isinstance(found, int) and not -(2**63) <= found < 2**64:
+            found = NotImplemented
+        if found is None or isinstance(found, (str, int, float)):
+            return found
+        self.fault(path, "is no value that JSON could hold", "write plain text or a smaller number")
+        return None
 
     def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
-        _Loader("").flatten_mapping(node)
         found: dict[str, Any] = {}
+        merged: list[yaml.Node] = []
         for key_node, value_node in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             below = f"{path}.{key}" if path else str(key)
+            line = key_node.start_mark.line + 1
             if key is None:
-                self._fault(key_node, path, "has a key that is not text", "write a plain key")
+                self.fault(path, "has a key that is not text", "write a plain key", line)
+            elif key_node.tag == _MERGE:
+                merged += value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
             elif key in found:
-                self._fault(key_node, below, "is there twice", "remove one of the two")
+                self.fault(below, "is there twice", "remove one of the two", line)
             else:
-                self.lines[below] = key_node.start_mark.line + 1
+                self.lines.setdefault(below, line)
                 found[key] = self.value(value_node, below, depth + 1)
+        for source in merged:
+            if isinstance(source, yaml.MappingNode):
+                found = {**self.value(source, path, depth + 1), **found}
+            else:
+                self.fault(path, "merges what is not a map", "merge an alias of a map")
         return found
 
-    def _fault(self, node: yaml.Node, path: str, problem: str, remedy: str) -> None:
-        self._faults.append(_fault(self._file, node.start_mark.line + 1, f"{path} {problem}", remedy))
+    def fault(self, path: str, problem: str, remedy: str, line: int | None = None) -> None:
+        """Note what is wrong at a path, which has been walked unless its line is given."""
+        at = self.lines[path] if line is None else line
+        self._faults.append(_fault(self._file, at, f"{path} {problem}".lstrip(), remedy))
+
+
+def _too_deep(mark: yaml.Mark) -> yaml.YAMLError:
+    problem = f"nested more than {_MAX_DEPTH} deep"
+    return yaml.composer.ComposerError(problem=problem, problem_mark=mark)
 
 
 def _fault(file: str, line: int, problem: str, remedy: str) -> Finding:

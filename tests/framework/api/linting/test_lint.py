@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 from framework.api import kind_of
 from framework.api.admission import admit
 from framework.api.linting import Severity, lint
+from framework.api.linting.manifests import read_manifests
 from tests.framework.api.admission_table import AdmissionCase, admission_cases, merged
 
 POOL = {
@@ -318,6 +320,7 @@ def test_two_pod_disruption_budgets_on_one_pod() -> None:
             {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner"},
             "it is called NodePool now; rewrite it",
         ),
+        ({"kind": "NodePool"}, "write karpenter.sh/v1"),
         ({"apiVersion": "karpenter.sh/v1", "kind": "NodePol"}, "did you mean NodePool?"),
     ],
 )
@@ -325,6 +328,12 @@ def test_kinds_that_are_not_served(head: dict[str, str], remedy: str) -> None:
     findings = lint({"f": yaml.safe_dump({**head, "metadata": {"name": "old"}})})
 
     assert [(each.rule, each.remedy) for each in findings] == [("kind", remedy)]
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{last}'] * 10)}]\n" for last, name in pairwise("abcdefghi")
+)
+"""Nine lines that stand for a billion values."""
 
 
 @pytest.mark.parametrize(
@@ -336,6 +345,18 @@ def test_kinds_that_are_not_served(head: dict[str, str], remedy: str) -> None:
         ("just words\n", 1, "is not an object"),
         ("a: &x [*x]\n", 1, "nested more than 100 deep"),
         ("? [a]\n: b\n", 1, "has a key that is not text"),
+        ("a: &x [*x, *x]\n", 1, "nested more than 100 deep"),
+        ("{a: " * 2000, 1, "nested more than 100 deep"),
+        ("[" * 2000, 1, "nested more than 100 deep"),
+        (BOMB, 1, "aliases repeat more than 100000 values"),
+        ("a:\n  <<: 5\n", 1, "merges what is not a map"),
+        (f"a: {'9' * 5000}\n", 1, "a is no value that JSON could hold"),
+        (f"a: 0x{'f' * 5000}\n", 1, "a is no value that JSON could hold"),
+        ("a: !!int x\n", 1, "a is no value that JSON could hold"),
+        ("a: !!bool x\n", 1, "a is no value that JSON could hold"),
+        ("a: !!timestamp 2026-01-31\n", 1, "a is no value that JSON could hold"),
+        ("a: !!python/name:os.getcwd ''\n", 1, "not readable"),
+        ("kind: List\nitems:\n- 3\n", 3, "items[0] is not an object"),
     ],
 )
 def test_files_that_are_no_manifests(text: str, line: int, problem: str) -> None:
@@ -344,6 +365,24 @@ def test_files_that_are_no_manifests(text: str, line: int, problem: str) -> None
     assert findings
     assert findings[0].line == line
     assert problem in findings[0].problem
+
+
+def test_what_stands_beside_a_merge_key_overrides_it() -> None:
+    text = "a: &a {key: x, values: [1]}\nb: {<<: *a, key: y}\nc: {<<: [{d: 1}, *a, {d: 2}]}\n"
+
+    manifests, faults = read_manifests("f", text)
+
+    assert faults == []
+    assert manifests[0].raw["b"] == {"key": "y", "values": [1]}
+    assert manifests[0].raw["c"] == {"d": 1, "key": "x", "values": [1]}
+
+
+def test_messages_hold_nothing_that_a_terminal_obeys() -> None:
+    text = 'apiVersion: karpenter.sh/v1\nkind: NodePol\nmetadata: {name: "a\\e[31m\\nb"}\n'
+
+    (finding,) = lint({"f": text})
+
+    assert finding.message.startswith("NodePol/a\\x1b[31m\\nb: ")
 
 
 def test_objects_of_others_and_empty_documents_are_left_alone() -> None:
