@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from framework.api import CapacityBuffer, NodePool, crds, kind_of
+from framework.api.crds import ALL_GATES
 from framework.api.schema import KindInfo
 from sandbox.kubernetes.api import Api, ApiError
 from sandbox.kubernetes.control_plane import ControlPlane
@@ -85,14 +86,20 @@ def _verdict(client: Api, case: AdmissionCase, number: int) -> str | None:
     return None
 
 
-def test_the_api_server_gives_the_verdict_of_the_tables(api: Api) -> None:
-    wrong = []
+def _wrong(client: Api, *, later: bool) -> list[str]:
+    """Return what the server judges otherwise than the tables, of those behind the other gates or not."""
+    found = []
     for number, case in enumerate(admission_cases()):
-        refusal = _verdict(api, case, number)
+        if later == (case.gates <= GATES):
+            continue
+        refusal = _verdict(client, case, number)
         if (refusal is None) != (case.reject is None):
-            wrong.append(f"{case.id}: expected {case.reject or 'acceptance'}, got {refusal}")
+            found.append(f"{case.id}: expected {case.reject or 'acceptance'}, got {refusal}")
+    return found
 
-    assert wrong == []
+
+def test_the_api_server_gives_the_verdict_of_the_tables(api: Api) -> None:
+    assert _wrong(api, later=False) == []
 
 
 def test_the_founding_manifests_are_accepted_and_come_back_as_written(api: Api) -> None:
@@ -146,3 +153,20 @@ def test_buffers_are_found_by_their_short_name(api: Api) -> None:
     resources = api.get(f"/apis/{CapacityBuffer.INFO.api_version}")["resources"]
 
     assert [r["shortNames"] for r in resources if r["name"] == "capacitybuffers"] == [["cb"]]
+
+
+def test_the_verdict_on_what_came_later_where_its_gate_is_open(api: Api) -> None:
+    cases = [case for case in admission_cases() if not case.gates <= GATES]
+    definition = next(each for each in crds(ALL_GATES) if each["spec"]["names"]["kind"] == "EC2NodeClass")
+    path = f"{DEFINITIONS}/{definition['metadata']['name']}"
+    version = api.get(path)["metadata"]["resourceVersion"]
+
+    api.replace(path, {**definition, "metadata": {**definition["metadata"], "resourceVersion": version}})
+    accepted = next(case for case in cases if case.reject is None)
+    for number in range(1000, 1100):
+        if _verdict(api, accepted, number) is None:
+            break
+        time.sleep(0.1)
+
+    assert {case.manifest["kind"] for case in cases} == {"EC2NodeClass"}
+    assert _wrong(api, later=True) == []
