@@ -24,14 +24,14 @@ from controller.scheduling import (
 from controller.scheduling.resources import add
 from framework.api import NodePool, labels, parse_resources
 
-__all__ = ["problem_of"]
+__all__ = ["instance_type_of", "problem_of"]
 
 _NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - 3.11
 
 
 def problem_of(workload: Mapping[str, Any], objective: Objective = Objective.FIRST_FIT) -> Problem:
     """Return the workload as a problem; every pool may use every type."""
-    types = tuple(_instance_type(raw) for raw in workload["instanceTypes"])
+    types = tuple(instance_type_of(raw) for raw in workload["instanceTypes"])
     pools = tuple(NodePool.from_wire(raw) for raw in workload["nodePools"])
     well_known = labels.WELL_KNOWN | labels.AWS_WELL_KNOWN | frozenset(workload.get("wellKnownLabels", ()))
     pods = tuple(Pod.from_wire(raw) for raw in workload["pods"])
@@ -50,7 +50,8 @@ def problem_of(workload: Mapping[str, Any], objective: Objective = Objective.FIR
     )
 
 
-def _instance_type(raw: Mapping[str, Any]) -> InstanceType:
+def instance_type_of(raw: Mapping[str, Any]) -> InstanceType:
+    """Return one instance type of a workload file."""
     overhead = raw.get("overhead") or {}
     kinds = ("kubeReserved", "systemReserved", "evictionThreshold")
     return InstanceType(

@@ -45,7 +45,7 @@ class Turn:
     @cached_property
     def consolidator(self) -> Consolidator:
         """Return the consolidator of the picture, made at first use."""
-        return Consolidator(self.world, Simulator(self.world, protect_settling=True))
+        return Consolidator(self.world, Simulator(self.world, consolidating=True))
 
     @cached_property
     def worth(self) -> Worth:

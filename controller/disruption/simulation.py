@@ -50,6 +50,10 @@ def never() -> bool:
     return False
 
 
+def _always() -> bool:
+    return True
+
+
 @attrs.frozen(kw_only=True)
 class Simulation:
     """What the engine made of the cluster without the candidates."""
@@ -83,14 +87,16 @@ class Simulation:
 class Simulator:
     """Runs simulations on one picture; what does not depend on the candidates is worked out once."""
 
-    def __init__(self, world: World, *, protect_settling: bool = False) -> None:
+    def __init__(self, world: World, *, consolidating: bool = False) -> None:
         """Collect the pods that every simulation has to place as well.
 
-        With `protect_settling`, nodes that only just came or filled take no pods, where that is asked for:
-        by the gate of that name or by the cooldown of a SchedulingConfig.
+        When `consolidating`, new nodes are planned by first fit whatever the objective: a command may have
+        one, and the cheapest mix of machines is often two. Nodes that only just came or filled take no pods,
+        where that is asked for: by the gate ProtectSettlingNodes or the cooldown of a SchedulingConfig.
         """
         self._world = world
-        self._snapshot = _without_room_on_settling(world) if protect_settling else world.snapshot
+        self._search_is_over = _always if consolidating else never
+        self._snapshot = _without_room_on_settling(world) if consolidating else world.snapshot
         self._pending = tuple(pod for pod in world.snapshot.pods if is_provisionable(pod))
         self._leaving = tuple(
             pod
@@ -139,7 +145,7 @@ class Simulator:
             instance_types=self._world.launchable,
             options=attrs.evolve(self._world.options, excluded=excluded),
         )
-        return solve(problem, expired=expired)
+        return solve(problem, expired=expired, searched=self._search_is_over)
 
     @cached_property
     def _lacking(self) -> frozenset[str]:

@@ -50,7 +50,7 @@ def validate(command: Command, method: Method, world: World) -> Command | Reject
     outcome = unchanged(command, method, world)
     if isinstance(outcome, Rejection):
         return outcome
-    simulation = Simulator(world, protect_settling=True).without(outcome.candidates)
+    simulation = Simulator(world, consolidating=True).without(outcome.candidates)
     failure = _contradiction(command, simulation)
     if failure is not None:
         return Rejection(kind=RejectionKind.SCHEDULING, reason=failure)

@@ -7,6 +7,7 @@ order is by name, so that ties never depend on the provider's order. Exact: inte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,7 @@ class TypeTable:
         self._place_offerings(reserved=reserved)
         self._offered: dict[tuple[Requirement, ...], tuple[BoolColumn, FloatColumn]] = {}
         self._values: dict[str, dict[str, BoolColumn]] = {}
+        self._allocatable: dict[tuple[str, ...], IntTable] = {}
 
     def _place_offerings(self, *, reserved: bool) -> None:
         rows: list[tuple[int, Offering]] = [
@@ -75,9 +77,18 @@ class TypeTable:
         keys = sorted({key for _, offering in rows for key in offering.requirements})
         self._offering_codes = {key: _Codes([o.requirements.get(key) for _, o in rows]) for key in keys}
 
+    @cached_property
+    def has_overlays(self) -> bool:
+        """Whether a NodeOverlay changed something about the types."""
+        return any(t.overlaid or any(o.overlaid for o in t.offerings) for t in self.types)
+
     def allocatable(self, resources: Sequence[str]) -> IntTable:
-        """Return (types, resources) int64; a resource that a type lacks is 0."""
-        return self._amounts([t.allocatable for t in self.types], resources)
+        """Return (types, resources) int64, not to be written to; a resource that a type lacks is 0."""
+        columns = tuple(resources)
+        known = self._allocatable.get(columns)
+        if known is None:
+            known = self._allocatable[columns] = self._amounts([t.allocatable for t in self.types], columns)
+        return known
 
     def capacity(self, resources: Sequence[str]) -> IntTable:
         """Return (types, resources) int64, with `nodes` as 1 each."""

@@ -6,22 +6,24 @@ after bound pods and the DaemonSet pods still to come. Private to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.scheduling.memo import IdentityMemo
 from controller.scheduling.podfields import HostPort
 from controller.scheduling.pods import Pod
 from controller.scheduling.requirements import EMPTY, Requirement, Requirements
 from controller.scheduling.resources import Resources
-from controller.scheduling.snapshot import StateNode
+from controller.scheduling.snapshot import Snapshot, StateNode
 from controller.scheduling.taints import Taint, Toleration, tolerates
 from controller.scheduling.templates import hard_taints
 from controller.scheduling.volumes import VolumeIndex
 from framework.api import labels
 
-__all__ = ["NodeTable"]
+__all__ = ["NodeTable", "node_table"]
 
 _Mask = NDArray[np.bool_]
 
@@ -29,10 +31,15 @@ _Mask = NDArray[np.bool_]
 class _Labels:
     """One label over all nodes: codes into its distinct values, None for nodes without it."""
 
-    def __init__(self, values: Sequence[str | None]) -> None:
+    def __init__(self, codes: NDArray[np.int32], distinct: Sequence[str | None]) -> None:
+        self.codes = codes
+        self.distinct = tuple(distinct)
+
+    @classmethod
+    def of(cls, values: Iterable[str | None]) -> _Labels:
         index: dict[str | None, int] = {}
-        self.codes = np.array([index.setdefault(value, len(index)) for value in values], dtype=np.int32)
-        self.distinct = tuple(index)
+        codes = np.array([index.setdefault(value, len(index)) for value in values], dtype=np.int32)
+        return cls(codes, tuple(index))
 
     def where(self, allowed: Sequence[bool]) -> _Mask:
         table = np.array(allowed, dtype=np.bool_)
@@ -48,6 +55,11 @@ def _columns(amounts: Iterable[Resources], resources: Sequence[str]) -> NDArray[
 
 class NodeTable:
     """The nodes that may take pods in this run."""
+
+    _whole: NodeTable | None = None
+    """The table that this one is a part of."""
+    _kept: NDArray[np.int64]
+    """Rows of the whole table that are its own."""
 
     def __init__(
         self,
@@ -71,6 +83,25 @@ class NodeTable:
         self.attached: dict[int, dict[str, set[str]]] = {}
         self._note_ports_and_volumes(volumes)
         self._volumes = volumes
+
+    def without(self, names: Collection[str]) -> NodeTable:
+        """Return a table for one run with the nodes not so named; what no run changes is shared."""
+        kept = [row for row, node in enumerate(self.nodes) if node.name not in names]
+        part = object.__new__(NodeTable)
+        part._whole, part._kept = self, np.array(kept, dtype=np.int64)
+        part.nodes = tuple([self.nodes[row] for row in kept])
+        part.size = len(kept)
+        part._labels, part._masks, part._tolerated = {}, {}, {}
+        part._volumes = self._volumes
+        part.room = self.room[part._kept]
+        part.ports, part.attached = {}, {}
+        if self.ports or self.attached:
+            for row, old in enumerate(kept):
+                if old in self.ports:
+                    part.ports[row] = list(self.ports[old])
+                if old in self.attached:
+                    part.attached[row] = {name: set(keys) for name, keys in self.attached[old].items()}
+        return part
 
     def _room(self, resources: Sequence[str], daemonsets: Sequence[Pod]) -> NDArray[np.int64]:
         room = _columns((node.allocatable for node in self.nodes), resources)
@@ -110,26 +141,42 @@ class NodeTable:
     def _column(self, key: str) -> _Labels:
         column = self._labels.get(key)
         if column is None:
-            column = self._labels[key] = _Labels([self.label(row, key) for row in range(self.size)])
+            if self._whole is None:
+                column = _Labels.of(self.label(row, key) for row in range(self.size))
+            else:
+                whole = self._whole._column(key)
+                column = _Labels(whole.codes[self._kept], whole.distinct)
+            self._labels[key] = column
         return column
 
     def matching(self, wanted: Requirements) -> _Mask:
         """Return the nodes whose labels satisfy these, nothing undefined allowed: (nodes,) bool."""
         mask = self._masks.get(wanted)
         if mask is None:
-            mask = np.ones(self.size, dtype=np.bool_)
-            for key, requirement in wanted.items():
-                column = self._column(key)
-                mask &= column.where([_satisfies(value, requirement) for value in column.distinct])
+            if self._whole is None:
+                mask = self._find_matching(wanted)
+            else:
+                mask = self._whole.matching(wanted)[self._kept]
             self._masks[wanted] = mask
+        return mask
+
+    def _find_matching(self, wanted: Requirements) -> _Mask:
+        mask = np.ones(self.size, dtype=np.bool_)
+        for key, requirement in wanted.items():
+            column = self._column(key)
+            mask &= column.where([_satisfies(value, requirement) for value in column.distinct])
         return mask
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> _Mask:
         """Return the nodes all of whose taints these tolerate: (nodes,) bool."""
         mask = self._tolerated.get(tolerations)
         if mask is None:
-            table = [tolerates(tolerations, taints) is None for taints in self._taint_sets]
-            mask = self._tolerated[tolerations] = np.array(table, dtype=np.bool_)[self._taint_codes]
+            if self._whole is None:
+                table = [tolerates(tolerations, taints) is None for taints in self._taint_sets]
+                mask = np.array(table, dtype=np.bool_)[self._taint_codes]
+            else:
+                mask = self._whole.tolerated(tolerations)[self._kept]
+            self._tolerated[tolerations] = mask
         return mask
 
     def tolerated_hard(self, tolerations: tuple[Toleration, ...], row: int) -> bool:
@@ -173,6 +220,20 @@ class NodeTable:
         """Use attach slots up."""
         for driver, key in volumes:
             self.attached.setdefault(row, {}).setdefault(driver, set()).add(key)
+
+
+_LAYOUTS: Final[IdentityMemo[dict[tuple[str, ...], NodeTable]]] = IdentityMemo(4)
+"""Whole tables by their resource columns; few pictures: a round, a pass of disruption, its validation."""
+
+
+def node_table(snapshot: Snapshot, resources: tuple[str, ...], *, without: Collection[str]) -> NodeTable:
+    """Return the picture's nodes but those named; laid out once for all runs on the same picture."""
+    inputs = (snapshot.nodes, snapshot.daemonsets, snapshot.volumes)
+    known = _LAYOUTS.get(inputs, dict)
+    whole = known.get(resources)
+    if whole is None:
+        whole = known[resources] = NodeTable(snapshot.nodes, resources, snapshot.daemonsets, snapshot.volumes)
+    return whole.without(without)
 
 
 def _satisfies(value: str | None, requirement: Requirement) -> bool:

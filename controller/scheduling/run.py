@@ -14,7 +14,7 @@ from controller.scheduling.classing import Classing
 from controller.scheduling.explain import Explainer
 from controller.scheduling.finishing import Finisher
 from controller.scheduling.nodepacking import NodePacking
-from controller.scheduling.nodetable import NodeTable
+from controller.scheduling.nodetable import node_table
 from controller.scheduling.plan import Placement, Plan, PlannedClaim, Problem, Stats, Unplaced
 from controller.scheduling.podclasses import PodClass, Variant
 from controller.scheduling.podrules import AffinityRule
@@ -83,12 +83,8 @@ class Run:
         self.valid = self._validate()
         self.resources = resource_columns(problem)
         self.pools = make_templates(problem, self.resources)
-        gone = [
-            n for n in snapshot.nodes if n.marked_for_deletion or n.deleting or n.name in options.excluded
-        ]
-        left_out = {node.name for node in gone}
-        staying = [node for node in snapshot.nodes if node.name not in left_out]
-        self.nodes = NodeTable(staying, self.resources, snapshot.daemonsets, snapshot.volumes)
+        gone = {n.name for n in snapshot.nodes if n.marked_for_deletion or n.deleting}
+        self.nodes = node_table(snapshot, self.resources, without=gone | options.excluded)
         self.topology = Topology(
             self.pools.templates, snapshot.namespaces, options.well_known, self.nodes.size
         )

@@ -151,10 +151,10 @@ class Template:
         """Whether some type has a reserved offering."""
         return bool(self.table.reserved)
 
-    @cached_property
+    @property
     def has_overlays(self) -> bool:
         """Whether a NodeOverlay changed something about its types."""
-        return any(t.overlaid or any(o.overlaid for o in t.offerings) for t in self.table.types)
+        return self.table.has_overlays
 
     def allowed(self) -> BoolColumn:
         """Return the types that the limits still allow to be opened."""

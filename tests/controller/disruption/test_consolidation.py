@@ -11,7 +11,6 @@ import pytest
 from controller.disruption.build import methods
 from controller.disruption.candidates import survey
 from controller.disruption.command import Command, ConsolidationType, Decision
-from controller.disruption.consolidation import Consolidator
 from controller.disruption.dryrun import decide, unlimited
 from controller.disruption.method import Turn
 from controller.disruption.multi_node import MultiNode
@@ -25,6 +24,7 @@ from framework.api import labels
 from tests.controller.disruption.builders import (
     CATALOGUE,
     LARGE,
+    MEDIUM,
     a_node,
     a_pending_pod,
     a_pod,
@@ -39,8 +39,7 @@ ON_DEMAND = [{"key": labels.CAPACITY_TYPE, "operator": "In", "values": ["on-dema
 def judge(world: World, *names: str) -> Command | Reason:
     """Evaluate the named nodes as one set."""
     by_name = {each.name: each for each in survey(world).candidates}
-    consolidator = Consolidator(world, Simulator(world))
-    return consolidator.evaluate([by_name[name] for name in names], ConsolidationType.SINGLE)
+    return turn_of(world).consolidator.evaluate([by_name[name] for name in names], ConsolidationType.SINGLE)
 
 
 def turn_of(world: World, **more: Any) -> Turn:
@@ -78,6 +77,20 @@ def test_a_half_empty_node_is_replaced_by_a_cheaper_one_pinned_to_spot() -> None
     assert planned.requirements[labels.CAPACITY_TYPE].values == {"spot"}
     assert planned.requirements[labels.INSTANCE_TYPE].values == {"large", "medium", "small"}
     assert (planned.instance_types[0], planned.price) == ("small", 0.04)
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_one_cheaper_node_is_found_where_two_would_be_cheaper_still(objective: Objective) -> None:
+    small = an_instance_type("small", cpu=2000, price=0.05)
+    pods = [a_pod(f"web-{number}", cpu=1900) for number in range(2)]
+    world = a_world(
+        a_node("n1", type="large", cpu=8000, pods=pods),
+        pools=[a_pool(requirements=ON_DEMAND)],
+        types={"default": (small, MEDIUM, LARGE)},
+    )
+    world = attrs.evolve(world, options=attrs.evolve(world.options, objective=objective))
+
+    assert types_of(judge(world, "n1")) == ["medium"]
 
 
 def test_an_equal_price_never_replaces() -> None:

@@ -8,12 +8,10 @@ import pytest
 
 from controller.disruption.candidates import survey
 from controller.disruption.command import Command, ConsolidationType
-from controller.disruption.consolidation import Consolidator
 from controller.disruption.dryrun import unlimited
 from controller.disruption.emptiness import Emptiness
 from controller.disruption.method import Proposal, Turn
 from controller.disruption.reasons import BlockCode
-from controller.disruption.simulation import Simulator
 from controller.disruption.world import World
 from controller.scheduling import Buffer, Pod
 from framework.api import SchedulingConfig
@@ -55,8 +53,8 @@ def test_buffers_keep_nodes_too() -> None:
 
 
 def evaluate(world: World, name: str) -> Any:
-    candidate = survey(world).by_name[name]
-    return Consolidator(world, Simulator(world)).evaluate([candidate], ConsolidationType.SINGLE)
+    turn = Turn(world=world, survey=survey(world), deadline=unlimited)
+    return turn.consolidator.evaluate([turn.survey.by_name[name]], ConsolidationType.SINGLE)
 
 
 @pytest.mark.parametrize(("replicas", "deleted"), [(0, True), (1, False)])

@@ -92,6 +92,19 @@ def test_the_order_of_the_input_changes_nothing(problem: Problem, seed: int) -> 
     assert solve(other) == solve(problem)
 
 
+@settings(max_examples=30, deadline=None)
+@given(problems())
+def test_runs_on_one_picture_do_not_see_each_other(problem: Problem) -> None:
+    names = [frozenset[str](), *(frozenset({node.name}) for node in problem.snapshot.nodes), frozenset[str]()]
+
+    for without in names:
+        asked = attrs.evolve(problem, options=attrs.evolve(problem.options, excluded=without))
+        left = tuple(node for node in problem.snapshot.nodes if node.name not in without)
+        afresh = attrs.evolve(problem, snapshot=attrs.evolve(problem.snapshot, nodes=left))
+
+        assert solve(asked) == solve(afresh)
+
+
 @settings(max_examples=40, deadline=None)
 @given(problems())
 def test_a_pod_that_fits_a_type_alone_is_always_placed(problem: Problem) -> None:
